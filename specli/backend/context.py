@@ -1,0 +1,157 @@
+"""One KV sequence of a model."""
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from specli.backend.library import last_errors, llama
+from specli.backend.model import LlamaModel
+from specli.engine.decode import never
+from specli.engine.types import Rows
+from specli.errors import CannotRewind, DecodeError, Interrupted, ModelError
+
+N_BATCH = 512  # most tokens in one decode of a prompt: as many as llama.cpp computes at once
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSettings:
+    """Size and speed of a context.
+
+    n_ctx: tokens. n_rows: most rows of logits that one decode returns. n_threads: of the CPU.
+    """
+
+    n_ctx: int
+    n_rows: int
+    n_threads: int
+
+
+class LlamaContext:
+    """The engine's Model: appends tokens to one sequence and drops them from its end."""
+
+    def __init__(
+        self,
+        model: LlamaModel,
+        settings: ContextSettings,
+        interrupted: Callable[[], bool] = never,
+    ) -> None:
+        """interrupted: asked while a prompt is evaluated; where it says yes, decode raises."""
+        self._lib = llama()
+        self._model = model
+        self.n_batch = min(N_BATCH, settings.n_ctx)
+        self.n_vocab = model.vocabulary.n_tokens
+        params = self._lib.llama_context_default_params()
+        params.n_ctx = settings.n_ctx
+        params.n_batch = params.n_ubatch = self.n_batch
+        params.n_outputs_max = params.n_outputs_max_per_seq = settings.n_rows
+        params.n_threads = params.n_threads_batch = settings.n_threads
+        params.swa_full = False
+        last_errors()
+        self.handle = self._lib.llama_init_from_model(model.handle, params)
+        if not self.handle:
+            raise ModelError(
+                f"{model.path}: no room for a context of {settings.n_ctx} tokens: {last_errors()}",
+                "a smaller --ctx needs less memory",
+            )
+        self.n_ctx = min(settings.n_ctx, int(self._lib.llama_n_ctx(self.handle)))
+        self._memory = self._lib.llama_get_memory(self.handle)
+        self._interrupted = interrupted
+        self._abort = self._lib.ggml_abort_callback(lambda _: interrupted())
+        self._no_abort = self._lib.ggml_abort_callback()
+        self._batch = self._lib.llama_batch_init(self.n_batch, 0, 1)
+        for i in range(self.n_batch):
+            self._batch.n_seq_id[i] = 1
+            self._batch.seq_id[i][0] = 0
+        shape = (self.n_batch,)
+        self._tokens = np.ctypeslib.as_array(self._batch.token, shape)
+        self._positions = np.ctypeslib.as_array(self._batch.pos, shape)
+        self._wanted = np.ctypeslib.as_array(self._batch.logits, shape)
+
+    @property
+    def length(self) -> int:
+        """Tokens that the sequence holds now."""
+        return int(self._lib.llama_memory_seq_pos_max(self._memory, 0)) + 1
+
+    def decode(self, tokens: Sequence[int], n_rows: int) -> Rows:
+        """Append tokens; return the logits after each of the last n_rows, (n_rows, n_vocab).
+
+        The rows are llama.cpp's own memory, valid until the next decode. Raises DecodeError, and
+        Interrupted where no rows are wanted: only then is a decode long enough to break off.
+        """
+        n, start = len(tokens), self.length
+        if start + n > self.n_ctx:
+            raise DecodeError(f"the context is full: {start} + {n} tokens of {self.n_ctx}")
+        self._tokens[:n] = tokens
+        self._positions[:n] = np.arange(start, start + n)
+        self._wanted[:n] = 0
+        self._wanted[n - n_rows : n] = 1
+        self._batch.n_tokens = n
+        # The callback is asked after every node of the graph: too dear where tokens are generated.
+        abort = self._no_abort if n_rows else self._abort
+        self._lib.llama_set_abort_callback(self.handle, abort, None)
+        code = self._lib.llama_decode(self.handle, self._batch)
+        if code == 2:
+            raise Interrupted("interrupted")
+        if code != 0:
+            raise DecodeError(_DECODE_ERRORS.get(code) or f"llama_decode: {code} {last_errors()}")
+        if not n_rows:
+            return np.empty((0, self.n_vocab), np.float32)
+        address = ctypes.cast(self._lib.llama_get_logits(self.handle), ctypes.c_void_p).value
+        if address is None:
+            raise DecodeError("llama.cpp returned no logits")
+        logits = (ctypes.c_float * (n_rows * self.n_vocab)).from_address(address)
+        return np.frombuffer(logits, np.float32).reshape(n_rows, self.n_vocab)
+
+    def truncate(self, length: int) -> None:
+        """Drop all tokens from position `length` on. Raises CannotRewind, with nothing dropped."""
+        if length == 0:
+            self._lib.llama_memory_clear(self._memory, False)
+            return
+        # A sliding window forgets what lies before it; tokens that the next one attends to
+        # cannot be brought back by dropping its successors.
+        if (n_swa := self._model.n_swa) and length < self.length:
+            first = int(self._lib.llama_memory_seq_pos_min(self._memory, 0))
+            if first > 0 and first >= length - n_swa:
+                raise CannotRewind(f"the sliding window has left position {length} behind")
+        if not self._lib.llama_memory_seq_rm(self._memory, 0, length, -1):
+            raise CannotRewind("this model's memory cannot drop the end of a sequence")
+
+    def can_rewind(self) -> bool:
+        """Try it: decode two tokens and drop the second. Leaves the sequence empty."""
+        self.truncate(0)
+        token = max(self._model.vocabulary.bos, 0)
+        self.decode([token, token], 1)
+        try:
+            self.truncate(1)
+            return True
+        except CannotRewind:
+            return False
+        finally:
+            self.truncate(0)
+
+    def close(self) -> None:
+        """Free the context."""
+        if self.handle:
+            self._lib.llama_batch_free(self._batch)
+            self._lib.llama_free(self.handle)
+            self.handle = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+_DECODE_ERRORS = {
+    1: "llama.cpp found no room in the KV cache",
+    -1: "llama.cpp refused the batch",
+}

@@ -1,0 +1,55 @@
+"""Load libllama once, quietly, and safely beside any numpy."""
+
+import ctypes
+import sys
+from collections import deque
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from specli.errors import ModelError
+
+_LOG_LEVEL_ERROR = 4
+_errors: deque[str] = deque(maxlen=20)
+
+
+@cache
+def llama() -> ModuleType:
+    """Return llama_cpp's low-level module, loaded at the first call.
+
+    Its log goes to nobody but `last_errors`. Raises ModelError where it cannot be loaded.
+    """
+    if sys.platform == "linux":
+        # Some numpy wheels bring a C++ runtime of their own. Loaded before libllama, it captures
+        # libllama's std::regex symbols and crashes the vocabulary loader; the system's runtime,
+        # made global first, wins whatever the order of the imports.
+        try:
+            ctypes.CDLL("libstdc++.so.6", mode=ctypes.RTLD_GLOBAL)
+        except OSError:
+            pass
+    try:
+        from llama_cpp import llama_cpp as library
+    except Exception as error:
+        raise ModelError(
+            f"llama-cpp-python cannot be loaded: {error}",
+            "reinstall it: pip install --force-reinstall --no-deps llama-cpp-python==0.3.36",
+        ) from error
+    library.llama_log_set(_log_callback(library), ctypes.c_void_p(0))
+    library.llama_backend_init()
+    return library  # type: ignore[no-any-return]
+
+
+@cache
+def _log_callback(library: ModuleType) -> Any:
+    def keep_errors(level: int, text: bytes, _: ctypes.c_void_p) -> None:
+        if level == _LOG_LEVEL_ERROR:
+            _errors.append(text.decode("utf-8", "replace").strip())
+
+    return library.llama_log_callback(keep_errors)
+
+
+def last_errors() -> str:
+    """Return, and forget, what llama.cpp complained of, the most telling line only."""
+    lines = [line for line in _errors if line]
+    _errors.clear()
+    return lines[0].split(": ", 1)[-1] if lines else "no reason given"

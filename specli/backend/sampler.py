@@ -1,0 +1,104 @@
+"""llama.cpp's samplers, made to tell the distribution that they draw from."""
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specli.backend.library import llama
+from specli.engine.types import Dist, Row, certain
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingSettings:
+    """How tokens are drawn, in llama.cpp's order: penalties, top-k, top-p, min-p, temperature.
+
+    temperature 0 is the arg-max. top_k 0, top_p 1, min_p 0 and repeat_penalty 1 switch those off.
+    penalty_last_n: how many of the last tokens are penalised.
+    """
+
+    temperature: float = 0.8
+    top_k: int = 40
+    top_p: float = 0.95
+    min_p: float = 0.05
+    repeat_penalty: float = 1.0
+    penalty_last_n: int = 64
+
+
+class LlamaSampler:
+    """The engine's Sampler: a chain of llama.cpp's samplers, then a softmax over what survives."""
+
+    def __init__(self, settings: SamplingSettings, n_vocab: int) -> None:
+        self._lib = llama()
+        self._settings = settings
+        self._ids = np.arange(n_vocab, dtype=np.int32)
+        self._candidates = np.zeros(n_vocab, _CANDIDATE)
+        self._array = self._lib.llama_token_data_array()
+        self._penalizes = settings.repeat_penalty != 1.0
+        self._filters = settings.temperature > 0 and (
+            settings.top_k > 0 or settings.top_p < 1.0 or settings.min_p > 0.0
+        )
+        self._chain = self._build()
+
+    def dist(self, row: Row, history: Sequence[int]) -> Dist:
+        """Return the distribution of the token that follows the history. row: (n_vocab,)."""
+        if not self._penalizes and not self._filters:
+            if self._settings.temperature == 0:
+                return certain(int(row.argmax()))
+            return self._softmax(self._ids[: len(row)], row)
+        ids, logits = self._apply(row, history)
+        if self._settings.temperature == 0:
+            return certain(int(ids[logits.argmax()]))
+        return self._softmax(ids, logits)
+
+    def close(self) -> None:
+        """Free the chain."""
+        if self._chain:
+            self._lib.llama_sampler_free(self._chain)
+            self._chain = None
+
+    def _build(self) -> Any:
+        lib, settings = self._lib, self._settings
+        chain = lib.llama_sampler_chain_init(lib.llama_sampler_chain_default_params())
+        if self._penalizes:
+            penalties = lib.llama_sampler_init_penalties(
+                len(self._ids), settings.penalty_last_n, settings.repeat_penalty, 0.0, 0.0
+            )
+            lib.llama_sampler_chain_add(chain, penalties)
+        if settings.temperature > 0:
+            lib.llama_sampler_chain_add(chain, lib.llama_sampler_init_top_k(settings.top_k))
+            lib.llama_sampler_chain_add(chain, lib.llama_sampler_init_top_p(settings.top_p, 1))
+            lib.llama_sampler_chain_add(chain, lib.llama_sampler_init_min_p(settings.min_p, 1))
+        return chain
+
+    def _apply(
+        self, row: Row, history: Sequence[int]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return ids (increasing) and logits of the tokens that the chain lets through."""
+        candidates = self._candidates[: len(row)]
+        candidates["id"] = self._ids[: len(row)]
+        candidates["logit"] = row
+        array = self._array
+        array.data = ctypes.cast(candidates.ctypes.data, type(array.data))
+        array.size, array.selected, array.sorted = len(row), -1, False
+        if self._penalizes:
+            self._lib.llama_sampler_reset(self._chain)
+            for token in history[-self._settings.penalty_last_n :]:
+                self._lib.llama_sampler_accept(self._chain, token)
+        self._lib.llama_sampler_apply(self._chain, ctypes.byref(array))
+        kept = candidates[: array.size]
+        order = np.argsort(kept["id"])
+        return kept["id"][order], kept["logit"][order]
+
+    def _softmax(self, ids: NDArray[np.int32], logits: NDArray[np.float32]) -> Dist:
+        """Return the distribution of the logits divided by the temperature."""
+        weights = (logits - logits.max()) / np.float32(self._settings.temperature)
+        p = np.exp(weights, dtype=np.float64)
+        p /= p.sum()
+        return Dist(ids, p)
+
+
+_CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])

@@ -1,0 +1,160 @@
+"""A conversation becomes prompt tokens, the engine's rounds become text."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Protocol, TypeAlias
+
+from jinja2 import TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from specli.engine.decode import Decoder
+from specli.engine.stats import Stats
+from specli.engine.types import End, Prefill, Reason, Round
+from specli.errors import ModelError, UsageError
+from specli.text import TextStream
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation. role: system, user or assistant."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How much of the prompt has been evaluated."""
+
+    n_done: int
+    n_total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A piece of the answer. drafted: it comes from a guess that the target accepted."""
+
+    text: str
+    drafted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The end of the answer."""
+
+    reason: Reason
+    stats: Stats
+
+
+AnswerEvent: TypeAlias = Progress | Text | Done
+
+
+class Tokenizer(Protocol):
+    """What an answer needs of a vocabulary."""
+
+    def tokenize(self, text: str) -> list[int]:
+        """Return the tokens of a text, with exactly one BOS where the model wants it."""
+
+    def piece(self, token: int) -> bytes:
+        """Return the bytes that a token stands for."""
+
+
+class ChatTemplate:
+    """A model's Jinja template. It comes from an untrusted file and runs in jinja2's sandbox."""
+
+    def __init__(self, source: str, bos: str, eos: str) -> None:
+        """bos, eos: how the vocabulary spells these tokens."""
+        environment = ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+        )
+        environment.globals["raise_exception"] = _raise_exception
+        environment.globals["strftime_now"] = lambda format: datetime.now().strftime(format)
+        self._special = {"bos_token": bos, "eos_token": eos}
+        try:
+            self._template = environment.from_string(source)
+        except TemplateError as error:
+            raise ModelError(f"the chat template is broken: {error}", _TEMPLATE_HINT) from None
+
+    def render(self, messages: Sequence[Message]) -> str:
+        """Return the conversation as the model wants it, up to where its answer begins."""
+        turns = [{"role": message.role, "content": message.content} for message in messages]
+        try:
+            return self._template.render(
+                messages=turns, add_generation_prompt=True, **self._special
+            )
+        except (TemplateError, TypeError, ValueError, OverflowError) as error:
+            raise ModelError(
+                f"the chat template refuses this conversation: {error}", _TEMPLATE_HINT
+            ) from None
+
+
+_TEMPLATE_HINT = "give another one with --chat-template FILE, or send the text as it is with --raw"
+
+
+def _raise_exception(message: str) -> Any:
+    raise TemplateError(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Answerer:
+    """A ready decoder with the vocabulary and the template around it."""
+
+    decoder: Decoder
+    tokenizer: Tokenizer
+    template: ChatTemplate | None
+    stats: Stats  # a fresh one: the method, and why speculation is off where it is
+    stops: tuple[str, ...] = ()
+
+    def reply(self, messages: Sequence[Message], max_tokens: int | None) -> Iterator[AnswerEvent]:
+        """Answer the last message of a conversation."""
+        if self.template is None:
+            raise ModelError("this model has no chat template", _TEMPLATE_HINT)
+        return self.complete(self.template.render(messages), max_tokens)
+
+    def complete(self, prompt: str, max_tokens: int | None) -> Iterator[AnswerEvent]:
+        """Continue a text, sent as it is.
+
+        Yields Progress while the prompt is evaluated, Text as it becomes certain, and Done. Raises
+        UsageError where the prompt is empty or does not fit.
+        """
+        tokens = self.tokenizer.tokenize(prompt)
+        if not tokens:
+            raise UsageError("the prompt is empty", "give a text as an argument or through a pipe")
+        n_ctx = self.decoder.target.model.n_ctx
+        if len(tokens) >= n_ctx:
+            raise UsageError(
+                f"the prompt has {len(tokens)} tokens, the context holds {n_ctx}",
+                f"use --ctx {len(tokens) + 512} or more, or a shorter prompt",
+            )
+        return self._stream(tokens, max_tokens)
+
+    def _stream(self, prompt: list[int], max_tokens: int | None) -> Iterator[AnswerEvent]:
+        stats = replace(self.stats, accepted_at=[], drafted_at=[])
+        text = TextStream(self.stops)
+        for event in self.decoder.generate(prompt, max_tokens):
+            if isinstance(event, Prefill):
+                stats.add(event)
+                yield Progress(event.n_done, event.n_total)
+            elif isinstance(event, Round):
+                pieces, n_kept = self._read(event, text)
+                stats.add(event if n_kept == len(event.tokens) else event.cut(n_kept))
+                yield from pieces
+                if text.stopped:
+                    self.decoder.cut(len(self.decoder.history) - len(event.tokens) + n_kept)
+                    yield Done("stop", stats)
+                    return
+            elif isinstance(event, End):
+                if rest := text.flush():
+                    yield Text(rest, drafted=False)
+                yield Done(event.reason, stats)
+
+    def _read(self, done: Round, text: TextStream) -> tuple[list[Text], int]:
+        """Return the text of a round, and how many of its tokens it took to the stop string."""
+        pieces = []
+        for i, token in enumerate(done.tokens):
+            if piece := text.feed(self.tokenizer.piece(token)):
+                pieces.append(Text(piece, drafted=i < done.n_accepted))
+            if text.stopped:
+                return pieces, i + 1
+        return pieces, len(done.tokens)

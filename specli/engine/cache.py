@@ -1,0 +1,68 @@
+"""The tokens that a KV cache holds, and the two ways to change them: sync and rewind."""
+
+import time
+from collections.abc import Iterator, Sequence
+
+from specli.engine.types import Model, Rows
+from specli.errors import CannotRewind
+
+
+def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    """Return how many leading tokens two sequences share."""
+    n = min(len(a), len(b))
+    if a[:n] == b[:n]:
+        return n
+    return next(i for i in range(n) if a[i] != b[i])
+
+
+class Cache:
+    """A model together with the tokens in its KV sequence.
+
+    Tokens are written down before they are decoded and crossed out after they are dropped. So the
+    model always holds a prefix of what is written, whatever interrupts, and its own length says
+    how much of it is true.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.seconds = 0.0  # spent in decodes
+        self._written: list[int] = []
+
+    @property
+    def tokens(self) -> list[int]:
+        """The tokens in the KV sequence, as a list that is the cache's own: do not change it."""
+        del self._written[self.model.length :]
+        return self._written
+
+    def fill(self, tokens: Sequence[int], n_rows: int) -> Rows:
+        """Append tokens, at most one batch; return the logits of the last n_rows."""
+        self.tokens.extend(tokens)
+        started = time.perf_counter()
+        try:
+            return self.model.decode(tokens, n_rows)
+        finally:
+            self.seconds += time.perf_counter() - started
+
+    def rewind(self, length: int) -> None:
+        """Drop everything from position `length` on. Raises CannotRewind, with nothing changed."""
+        if length < len(self.tokens):
+            self.model.truncate(length)
+
+    def sync(self, tokens: Sequence[int]) -> Iterator[int]:
+        """Make the cache hold just these tokens, decoding only what it lacks.
+
+        Yields the number of tokens it shares with them already, then, after each batch, the number
+        it holds. A memory that cannot drop its end is emptied and filled again.
+        """
+        kept = common_prefix(self.tokens, tokens)
+        try:
+            self.rewind(kept)
+        except CannotRewind:
+            self.model.truncate(0)
+            kept = 0
+        yield kept
+        while kept < len(tokens):
+            step = tokens[kept : kept + self.model.n_batch]
+            self.fill(step, 0)
+            kept += len(step)
+            yield kept

@@ -1,0 +1,89 @@
+"""What a generation cost and what speculation brought, folded from its events."""
+
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+from specli.engine.types import Event, Prefill, Round
+
+
+@dataclass(slots=True)
+class Stats:
+    """Counts and times of one answer, with llama.cpp's names where it has them.
+
+    Always true: predicted_n == draft_rounds + draft_n_accepted, less what a stop string cut off.
+    """
+
+    method: str
+    reason_off: str = ""
+    cache_n: int = 0  # prompt tokens that were in the cache already
+    prompt_n: int = 0  # prompt tokens evaluated
+    prompt_s: float = 0.0
+    predicted_n: int = 0
+    draft_n: int = 0  # guesses judged by the target
+    draft_n_accepted: int = 0
+    draft_rounds: int = 0  # passes of the target
+    draft_s: float = 0.0
+    target_s: float = 0.0
+    host_s: float = 0.0
+    accepted_at: list[int] = field(default_factory=list)  # rounds that accepted guess 1, 2, ...
+    drafted_at: list[int] = field(default_factory=list)  # rounds that had a guess 1, 2, ...
+
+    def add(self, event: Event) -> None:
+        """Take one event in."""
+        if isinstance(event, Prefill):
+            self.cache_n, self.prompt_n, self.prompt_s = event.n_cached, event.n_done, event.seconds
+        elif isinstance(event, Round):
+            self.predicted_n += len(event.tokens)
+            self.draft_n += event.n_drafted
+            self.draft_n_accepted += event.n_accepted
+            self.draft_rounds += 1
+            self.draft_s += event.draft_s
+            self.target_s += event.target_s
+            self.host_s += event.host_s
+            _count(self.drafted_at, event.n_drafted)
+            _count(self.accepted_at, event.n_accepted)
+
+    @property
+    def predicted_s(self) -> float:
+        """Seconds from the end of the prompt to the last token."""
+        return self.draft_s + self.target_s + self.host_s
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the statistics as the command line's contract names them."""
+        seconds = self.predicted_s
+        return {
+            "method": self.method,
+            "reason_off": self.reason_off or None,
+            "cache_n": self.cache_n,
+            "prompt_n": self.prompt_n,
+            "prompt_ms": _ms(self.prompt_s),
+            "predicted_n": self.predicted_n,
+            "predicted_ms": _ms(seconds),
+            "predicted_per_second": _ratio(self.predicted_n, seconds),
+            "draft_n": self.draft_n,
+            "draft_n_accepted": self.draft_n_accepted,
+            "draft_rounds": self.draft_rounds,
+            "acceptance_rate": _ratio(self.draft_n_accepted, self.draft_n),
+            "mean_tokens_per_round": _ratio(self.predicted_n, self.draft_rounds),
+            "accepted_per_position": [
+                _ratio(accepted, drafted)
+                for accepted, drafted in zip_longest(self.accepted_at, self.drafted_at, fillvalue=0)
+            ],
+            "draft_ms": _ms(self.draft_s),
+            "target_ms": _ms(self.target_s),
+            "host_ms": _ms(self.host_s),
+        }
+
+
+def _count(counts: list[int], n: int) -> None:
+    counts.extend([0] * (n - len(counts)))
+    for i in range(n):
+        counts[i] += 1
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)
+
+
+def _ratio(a: float, b: float) -> float | None:
+    return round(a / b, 4) if b else None

@@ -1,0 +1,172 @@
+"""The shapes that the engine's parts hand to each other."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Row: TypeAlias = NDArray[np.float32]  # logits of one position, (n_vocab,)
+Rows: TypeAlias = NDArray[np.float32]  # logits of some positions, (n_rows, n_vocab)
+Reason: TypeAlias = Literal["eog", "length", "stop", "context", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dist:
+    """A probability distribution over tokens; those that it leaves out cannot be drawn.
+
+    ids: (m,) int32, strictly increasing. p: (m,) float64, sums to 1.
+    """
+
+    ids: NDArray[np.int32]
+    p: NDArray[np.float64]
+
+    def prob(self, token: int) -> float:
+        """Return the probability of one token."""
+        at = int(np.searchsorted(self.ids, token))
+        return float(self.p[at]) if at < len(self.ids) and self.ids[at] == token else 0.0
+
+    def draw(self, rng: np.random.Generator) -> int:
+        """Draw one token."""
+        if len(self.ids) == 1:
+            return int(self.ids[0])
+        total = np.cumsum(self.p)
+        at = int(np.searchsorted(total, rng.random() * total[-1], side="right"))
+        return int(self.ids[min(at, len(self.ids) - 1)])
+
+
+def certain(token: int) -> Dist:
+    """Return the distribution that holds one token only."""
+    return Dist(np.array([token], np.int32), np.ones(1))
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """A token that a drafter proposes.
+
+    q: the distribution it was drawn from; None where the drafter had no choice (n-gram, arg-max).
+    confidence: the drafter's own idea, 0 to 1, of how likely the target is to agree.
+    """
+
+    token: int
+    q: Dist | None
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the target said of the guesses: how many it keeps, and one token of its own.
+
+    token is the correction after a rejection, the bonus after none, or the accepted guess that
+    ends the generation (which is then not counted in n_accepted).
+    """
+
+    n_accepted: int
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prefill:
+    """Progress of the prompt: tokens evaluated so far by the target, of those it has to evaluate."""
+
+    n_done: int
+    n_total: int
+    n_cached: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One pass of the target: its accepted guesses and, last, its own token."""
+
+    tokens: tuple[int, ...]
+    n_drafted: int
+    n_accepted: int
+    draft_s: float
+    target_s: float
+    host_s: float
+
+    def cut(self, n_tokens: int) -> "Round":
+        """Return this round with only its first n_tokens tokens."""
+        n_accepted = min(self.n_accepted, n_tokens)
+        return replace(self, tokens=self.tokens[:n_tokens], n_accepted=n_accepted)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Nothing more comes, and why."""
+
+    reason: Reason
+
+
+Event: TypeAlias = Prefill | Round | End
+
+
+class Model(Protocol):
+    """Weights and one KV sequence."""
+
+    @property
+    def n_ctx(self) -> int:
+        """Most tokens that the sequence can hold."""
+
+    @property
+    def n_batch(self) -> int:
+        """Most tokens that one decode takes."""
+
+    @property
+    def n_vocab(self) -> int:
+        """Tokens that this model knows: ids 0 to n_vocab - 1."""
+
+    @property
+    def length(self) -> int:
+        """Tokens that the sequence holds now."""
+
+    def decode(self, tokens: Sequence[int], n_rows: int) -> Rows:
+        """Append 1 to n_batch tokens; return the logits after each of the last n_rows.
+
+        The rows are a view that the next decode overwrites. Raises DecodeError or Interrupted;
+        `length` then says how many of the tokens were appended all the same.
+        """
+
+    def truncate(self, length: int) -> None:
+        """Drop all tokens from position `length` on; 0 always works. Raises CannotRewind."""
+
+
+class Drafter(Protocol):
+    """A source of guesses. It keeps up with the history by itself."""
+
+    name: str
+
+    @property
+    def seconds(self) -> float:
+        """Time spent so far in decodes of a draft model."""
+
+    def prefill(self, prompt: Sequence[int]) -> Iterator[None]:
+        """Take in the prompt, in steps between which the caller may stop."""
+
+    def guesses(self, history: Sequence[int]) -> Iterator[Guess]:
+        """Guess what follows the history, lazily: a guess not asked for costs nothing."""
+
+    def observe(self, history: Sequence[int]) -> None:
+        """Learn what the target made of the last guesses: the history now ends with its words."""
+
+
+class Sampler(Protocol):
+    """Turns logits into the distribution that tokens are drawn from."""
+
+    def dist(self, row: Row, history: Sequence[int]) -> Dist:
+        """Return the distribution of the token that follows the history."""
+
+
+class Planner(Protocol):
+    """Decides how many guesses to buy."""
+
+    def wants(self, n_drafted: int, confidence: float) -> bool:
+        """Say whether another guess is worth its price.
+
+        confidence: that of the last of the n_drafted guesses; 1.0 where there is none yet.
+        """
+
+    def observe(self, done: Round) -> None:
+        """Learn from a finished round."""
