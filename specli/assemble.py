@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ import psutil
 
 from specli.backend.context import ContextSettings, LlamaContext
 from specli.backend.model import LlamaModel
-from specli.backend.sampler import LlamaSampler, SamplingSettings
+from specli.backend.sampler import LlamaSampler
 from specli.chat import Answerer, ChatTemplate
 from specli.engine.cache import Cache
 from specli.engine.decode import Decoder, never
@@ -22,28 +22,7 @@ from specli.engine.types import Drafter
 from specli.errors import ModelError
 from specli.models.compatibility import check_pair
 from specli.models.store import Located
-
-DEFAULT_N_CTX = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Everything about a session but its models.
-
-    n_ctx, draft_n_ctx: tokens; 0 for as many as the model was trained for; None for the default.
-    n_threads: None for one per physical core. n_gpu_layers: -1 for all. seed: None for a new one.
-    """
-
-    k: int = 3
-    sampling: SamplingSettings = field(default_factory=SamplingSettings)
-    seed: int | None = None
-    n_ctx: int | None = None
-    draft_n_ctx: int | None = None
-    n_threads: int | None = None
-    n_gpu_layers: int = -1
-    draft_n_gpu_layers: int = -1
-    chat_template: Path | None = None
-    stops: tuple[str, ...] = ()
+from specli.settings import DEFAULT_N_CTX, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +142,8 @@ def _template(model: LlamaModel, path: Path | None) -> ChatTemplate | None:
     if not source:
         return None
     vocabulary = model.vocabulary
-    bos, eos = (vocabulary.text(token).decode("utf-8", "replace") for token in
-                (vocabulary.bos, vocabulary.eos))
+    bos, eos = (
+        vocabulary.text(token).decode("utf-8", "replace")
+        for token in (vocabulary.bos, vocabulary.eos)
+    )
     return ChatTemplate(source, bos, eos)

@@ -69,7 +69,7 @@ class ChatTemplate:
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
         )
         environment.globals["raise_exception"] = _raise_exception
-        environment.globals["strftime_now"] = lambda format: datetime.now().strftime(format)
+        environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
         self._special = {"bos_token": bos, "eos_token": eos}
         try:
             self._template = environment.from_string(source)

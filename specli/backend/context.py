@@ -103,7 +103,7 @@ class LlamaContext:
         if address is None:
             raise DecodeError("llama.cpp returned no logits")
         logits = (ctypes.c_float * (n_rows * self.n_vocab)).from_address(address)
-        return np.frombuffer(logits, np.float32).reshape(n_rows, self.n_vocab)
+        return np.ctypeslib.as_array(logits).reshape(n_rows, self.n_vocab)
 
     def truncate(self, length: int) -> None:
         """Drop all tokens from position `length` on. Raises CannotRewind, with nothing dropped."""

@@ -3,6 +3,7 @@
 import ctypes
 import sys
 from collections import deque
+from contextlib import suppress
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -23,10 +24,8 @@ def llama() -> ModuleType:
         # Some numpy wheels bring a C++ runtime of their own. Loaded before libllama, it captures
         # libllama's std::regex symbols and crashes the vocabulary loader; the system's runtime,
         # made global first, wins whatever the order of the imports.
-        try:
+        with suppress(OSError):
             ctypes.CDLL("libstdc++.so.6", mode=ctypes.RTLD_GLOBAL)
-        except OSError:
-            pass
     try:
         from llama_cpp import llama_cpp as library
     except Exception as error:

@@ -52,9 +52,7 @@ class Vocabulary:
         size = len(data) + 8
         while True:
             buffer = (ctypes.c_int32 * size)()
-            n = self._lib.llama_tokenize(
-                self.handle, data, len(data), buffer, size, False, True
-            )
+            n = self._lib.llama_tokenize(self.handle, data, len(data), buffer, size, False, True)
             if n >= 0:
                 break
             size = -n

@@ -2,7 +2,6 @@
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,22 +9,7 @@ from numpy.typing import NDArray
 
 from specli.backend.library import llama
 from specli.engine.types import Dist, Row, certain
-
-
-@dataclass(frozen=True, slots=True)
-class SamplingSettings:
-    """How tokens are drawn, in llama.cpp's order: penalties, top-k, top-p, min-p, temperature.
-
-    temperature 0 is the arg-max. top_k 0, top_p 1, min_p 0 and repeat_penalty 1 switch those off.
-    penalty_last_n: how many of the last tokens are penalised.
-    """
-
-    temperature: float = 0.8
-    top_k: int = 40
-    top_p: float = 0.95
-    min_p: float = 0.05
-    repeat_penalty: float = 1.0
-    penalty_last_n: int = 64
+from specli.settings import SamplingSettings
 
 
 class LlamaSampler:
@@ -65,7 +49,7 @@ class LlamaSampler:
         chain = lib.llama_sampler_chain_init(lib.llama_sampler_chain_default_params())
         if self._penalizes:
             penalties = lib.llama_sampler_init_penalties(
-                len(self._ids), settings.penalty_last_n, settings.repeat_penalty, 0.0, 0.0
+                len(self._ids), settings.repeat_last_n, settings.repeat_penalty, 0.0, 0.0
             )
             lib.llama_sampler_chain_add(chain, penalties)
         if settings.temperature > 0:
@@ -86,7 +70,7 @@ class LlamaSampler:
         array.size, array.selected, array.sorted = len(row), -1, False
         if self._penalizes:
             self._lib.llama_sampler_reset(self._chain)
-            for token in history[-self._settings.penalty_last_n :]:
+            for token in history[-self._settings.repeat_last_n :]:
                 self._lib.llama_sampler_accept(self._chain, token)
         self._lib.llama_sampler_apply(self._chain, ctypes.byref(array))
         kept = candidates[: array.size]

@@ -1,0 +1,1 @@
+"""The command line: glue only, one module a command."""

@@ -68,7 +68,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Prefill:
-    """Progress of the prompt: tokens evaluated so far by the target, of those it has to evaluate."""
+    """Progress of the prompt: tokens evaluated so far, of those that are not cached."""
 
     n_done: int
     n_total: int

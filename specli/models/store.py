@@ -70,10 +70,11 @@ def _in_wheel(entry: Entry) -> Path | None:
 
 
 def _fetch(repo: str, file: str, offline: bool, on_download: Callable[[str], None]) -> Path:
-    import httpx
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
+    # The base of all errors of the HTTP client that the hub's library uses, whichever that is.
+    http_error: type[Exception] = HfHubHTTPError.__bases__[0]
     name = f"{repo}/{file}"
     try:
         cached = try_to_load_from_cache(repo, file)
@@ -86,7 +87,7 @@ def _fetch(repo: str, file: str, offline: bool, on_download: Callable[[str], Non
         raise ModelError(f"{name}: {error}", "write it as hf:org/repo/file.gguf") from None
     except HfHubHTTPError as error:
         raise _hub_error(name, error.response.status_code if error.response else 0) from None
-    except (OSError, ValueError, httpx.HTTPError) as error:
+    except (OSError, ValueError, http_error) as error:
         if offline:
             raise ModelError(
                 f"{name}: is not in the Hugging Face cache",
@@ -107,7 +108,9 @@ def _hub_error(name: str, status: int) -> ModelError:
                 "then log in with: hf auth login",
             )
         case 404:
-            return ModelError(f"{name}: is not on the hub", "check the names of repository and file")
+            return ModelError(
+                f"{name}: is not on the hub", "check the names of repository and file"
+            )
         case 0:
             return ModelError(
                 f"{name}: is not in the Hugging Face cache, and the hub cannot be reached",

@@ -1,0 +1,85 @@
+"""The command `specli`: its subcommands, and the one place where errors end."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from specli import __version__
+from specli.cli.chat import chat
+from specli.cli.run import run
+from specli.cli.streams import drop_stdout, keep_streams, say, say_error
+from specli.errors import SpecliError
+
+app = typer.Typer(
+    name="specli",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(run)
+app.command()(chat)
+
+# typer raises its own copy of click's exceptions and exports only the most special ones.
+ClickException: type[Exception] = next(
+    base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"specli {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def specli(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Speculative decoding for local GGUF models: the target's own text, sooner.
+
+    Example: specli run "Why is the sky blue?"
+    """
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    keep_streams()
+    try:
+        code = _run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        drop_stdout()
+        code = 0
+    sys.exit(code)
+
+
+def _run() -> int:
+    try:
+        result = app(standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except SpecliError as error:
+        if os.environ.get("SPECLI_DEBUG") == "1":
+            raise
+        say_error(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except typer.Exit as done:
+        return done.exit_code
+    except ClickException as error:
+        say("error", error.format_message())  # type: ignore[attr-defined]
+        say("hint", "--help shows the options of a command, with an example")
+        return 2
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if os.environ.get("SPECLI_DEBUG") == "1":
+            raise
+        say("error", f"{type(error).__name__}: {error}")
+        say("hint", "this is a bug in specli; SPECLI_DEBUG=1 shows where")
+        return 1

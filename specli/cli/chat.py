@@ -1,0 +1,143 @@
+"""specli chat: a conversation."""
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from specli.cli.options import ModelOptions, with_model_options
+from specli.cli.streams import say, say_error
+from specli.errors import SpecliError
+
+if TYPE_CHECKING:
+    from prompt_toolkit.history import History
+
+    from specli.chat import Done, Message
+    from specli.cli.session import Ready
+
+HELP = """\
+/help            show this
+/reset           forget the conversation, keep the system message
+/stats           show the statistics of the last answer
+/system [TEXT]   show or set the system message
+/exit            leave, as Ctrl-D does
+Ctrl-C stops an answer; at the prompt it leaves."""
+
+
+@with_model_options
+def chat(options: ModelOptions) -> None:
+    """Hold a conversation. Its past stays in memory: a turn costs only what is new in it.
+
+    Without a terminal on stdin, each line of it is one message.
+
+    \b
+    Example:
+      specli chat -t llama-70b -d llama-1b --system "You are brief."
+    """
+    from specli.cli.session import load_session, stdin_is_terminal
+
+    with load_session(options) as ready:
+        talk = Talk(ready, options)
+        for line in _typed_lines() if stdin_is_terminal() else _piped_lines():
+            if not talk.take(line):
+                return
+
+
+class Talk:
+    """The state of a conversation, and what the user can do to it."""
+
+    def __init__(self, ready: "Ready", options: ModelOptions) -> None:
+        self._ready = ready
+        self._max_tokens = options.max_tokens
+        self._system = options.system or ""
+        self._turns: list[Message] = []
+        self._last: Done | None = None
+        self._commands: dict[str, Callable[[str], None]] = {
+            "/help": lambda _: print(HELP, file=sys.stderr),
+            "/reset": lambda _: self._turns.clear(),
+            "/stats": lambda _: self._show_stats(),
+            "/system": self._set_system,
+        }
+
+    def take(self, line: str) -> bool:
+        """Take one line of the user; return whether the conversation goes on."""
+        command, _, argument = line.strip().partition(" ")
+        try:
+            if command == "/exit":
+                return False
+            if command in self._commands:
+                self._commands[command](argument.strip())
+            elif command.startswith("/") and "/" not in command[1:]:
+                say("error", f"no command is called {command}")
+                say("hint", "/help lists them")
+            elif command:
+                self._answer(line)
+        except SpecliError as error:
+            say_error(error)
+        return True
+
+    def _answer(self, line: str) -> None:
+        from specli.chat import Done, Message, Text
+
+        turns = [*self._turns, Message("user", line)]
+        system = [Message("system", self._system)] if self._system else []
+        answer = ""
+        with self._ready.interrupt.listening():
+            events = self._ready.session.answerer.reply([*system, *turns], self._max_tokens)
+            for event in events:
+                self._ready.output.event(event)
+                if isinstance(event, Text):
+                    answer += event.text
+                elif isinstance(event, Done):
+                    self._last = event
+        self._turns = [*turns, Message("assistant", answer)]
+        if self._last and self._last.reason == "context":
+            say("warning", "the context is full; /reset forgets the conversation, --ctx holds more")
+
+    def _show_stats(self) -> None:
+        if self._last is None:
+            say("stats", "nothing has been answered yet")
+            return
+        for name, value in self._last.stats.as_dict().items():
+            print(f"{name:>24}  {'-' if value is None else value}", file=sys.stderr)
+
+    def _set_system(self, text: str) -> None:
+        self._system = text or self._system
+        say("system", self._system or "(none)")
+
+
+def _piped_lines() -> Iterator[str]:
+    from specli.cli.run import read_stdin
+
+    return iter(read_stdin().splitlines()) if sys.stdin else iter(())
+
+
+def _typed_lines() -> Iterator[str]:
+    """Yield what is typed at the prompt. Ctrl-D ends it, Ctrl-C raises KeyboardInterrupt."""
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.output import create_output
+
+    session: PromptSession[str] = PromptSession(
+        "> ", history=_history(), output=create_output(stdout=sys.stderr, always_prefer_tty=True)
+    )
+    print("/help lists the commands, Ctrl-D leaves.", file=sys.stderr)
+    while True:
+        try:
+            yield session.prompt()
+        except EOFError:
+            return
+
+
+def _history() -> "History":
+    """Return the history kept in a file, or in memory where the file cannot be written."""
+    from platformdirs import user_state_path
+    from prompt_toolkit.history import FileHistory, InMemoryHistory
+
+    path = user_state_path("specli") / "history"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        with path.open("a"):
+            return FileHistory(path)
+    except OSError as error:
+        say("warning", f"{path}: no history is kept: {error.strerror or error}")
+        return InMemoryHistory()

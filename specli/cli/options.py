@@ -1,0 +1,169 @@
+"""The options that every command which loads models shares."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from specli.settings import DEFAULT_N_CTX, MAX_DRAFT_TOKENS, SamplingSettings, Settings
+
+_SAMPLING = SamplingSettings()
+
+
+def _option(panel: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=panel, **more)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """The shared options, as typer fills them in."""
+
+    target: Annotated[
+        str | None,
+        _option(
+            "Models",
+            *("--target", "-t"),
+            help="The model that answers: an alias, a path, or hf:org/repo/file.gguf.",
+            show_default="demo",
+        ),
+    ] = None
+    draft: Annotated[
+        str | None,
+        _option(
+            "Models",
+            *("--draft", "-d"),
+            help="What guesses for it: a model with the same vocabulary, ngram, or none.",
+            show_default="the target's registered draft, else ngram",
+        ),
+    ] = None
+    draft_tokens: Annotated[
+        int,
+        _option(
+            "Models",
+            *("--draft-tokens", "-k"),
+            help=f"Guesses in a round, 0 to {MAX_DRAFT_TOKENS}.",
+        ),
+    ] = 3
+    offline: Annotated[
+        bool, _option("Models", "--offline", help="Use what is on this machine, fetch nothing.")
+    ] = False
+    max_tokens: Annotated[
+        int | None,
+        _option(
+            "Answer",
+            *("--max-tokens", "-n"),
+            help="Most tokens of an answer.",
+            show_default="as many as the context holds",
+        ),
+    ] = None
+    system: Annotated[str | None, _option("Answer", "--system", help="The system message.")] = None
+    stop: Annotated[
+        list[str] | None,
+        _option("Answer", "--stop", help="End the answer before this text. Can be repeated."),
+    ] = None
+    chat_template: Annotated[
+        Path | None,
+        _option("Answer", "--chat-template", help="A Jinja file instead of the model's template."),
+    ] = None
+    temp: Annotated[
+        float, _option("Sampling", "--temp", help="Temperature; 0 always takes the likeliest.")
+    ] = _SAMPLING.temperature
+    top_k: Annotated[
+        int, _option("Sampling", "--top-k", help="Keep the k likeliest tokens; 0 keeps all.")
+    ] = _SAMPLING.top_k
+    top_p: Annotated[
+        float, _option("Sampling", "--top-p", help="Keep the likeliest tokens that sum up to p.")
+    ] = _SAMPLING.top_p
+    min_p: Annotated[
+        float, _option("Sampling", "--min-p", help="Drop tokens under p times the likeliest.")
+    ] = _SAMPLING.min_p
+    repeat_penalty: Annotated[
+        float, _option("Sampling", "--repeat-penalty", help="Divide repeated tokens; 1 is off.")
+    ] = _SAMPLING.repeat_penalty
+    seed: Annotated[
+        int | None,
+        _option("Sampling", "--seed", help="Make draws repeatable.", show_default="a new one"),
+    ] = None
+    ctx: Annotated[
+        int | None,
+        _option(
+            "Machine",
+            *("--ctx", "-c"),
+            help="Tokens that the context holds; 0 for all that the model was trained for.",
+            show_default=f"{DEFAULT_N_CTX}, or less where the model was trained for less",
+        ),
+    ] = None
+    draft_ctx: Annotated[
+        int | None,
+        _option("Machine", "--draft-ctx", help="The same for the draft.", show_default="as --ctx"),
+    ] = None
+    threads: Annotated[
+        int | None,
+        _option("Machine", "--threads", help="CPU threads.", show_default="one per physical core"),
+    ] = None
+    gpu_layers: Annotated[
+        int, _option("Machine", "--gpu-layers", help="Layers of the target on the GPU; -1 for all.")
+    ] = -1
+    draft_gpu_layers: Annotated[
+        int, _option("Machine", "--draft-gpu-layers", help="Layers of the draft on the GPU.")
+    ] = -1
+    json: Annotated[
+        bool, _option("Output", "--json", help="Print events as JSON lines instead of text.")
+    ] = False
+    stats: Annotated[
+        bool, _option("Output", "--stats/--no-stats", help="Print a line of statistics on stderr.")
+    ] = True
+
+    def settings(self) -> Settings:
+        """Return them as settings of a session. Raises UsageError where one makes no sense."""
+        return Settings(
+            k=self.draft_tokens,
+            sampling=SamplingSettings(
+                self.temp, self.top_k, self.top_p, self.min_p, self.repeat_penalty
+            ),
+            seed=self.seed,
+            n_ctx=self.ctx,
+            draft_n_ctx=self.draft_ctx,
+            n_threads=self.threads,
+            n_gpu_layers=self.gpu_layers,
+            draft_n_gpu_layers=self.draft_gpu_layers,
+            chat_template=self.chat_template,
+            stops=tuple(self.stop or ()),
+            max_tokens=self.max_tokens,
+        )
+
+
+def with_model_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take all ModelOptions as its one argument `options`, before its own.
+
+    typer reads a command's signature: this writes one out that has every option in it.
+    """
+    own = [
+        parameter
+        for parameter in inspect.signature(command).parameters.values()
+        if parameter.name != "options"
+    ]
+    shared = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=field.type,
+        )
+        for field in fields(ModelOptions)
+    ]
+
+    def call(**values: Any) -> None:
+        options = ModelOptions(
+            **{parameter.name: values.pop(parameter.name) for parameter in shared}
+        )
+        command(options, **values)
+
+    parameters = [*own, *shared]
+    call.__name__, call.__doc__ = command.__name__, command.__doc__
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call

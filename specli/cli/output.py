@@ -1,0 +1,138 @@
+"""What a command says: the answer on stdout, everything else on stderr."""
+
+import json
+import sys
+import time
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+from specli.assemble import Session
+from specli.chat import AnswerEvent, Done, Text
+from specli.chat import Progress as PromptProgress
+from specli.cli.streams import say, write
+from specli.engine.stats import Stats
+from specli.models.store import Located
+from specli.settings import Settings
+from specli.text import terminal_safe
+
+
+class Waiting:
+    """A progress bar on a terminal's stderr, for what takes longer than a second."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._what = ""
+        self._bar: Progress | None = None
+
+    def show(self, what: str, share: float) -> None:
+        """Say how much, 0 to 1, of something is done."""
+        if what != self._what:
+            self.hide()
+            self._what, self._started = what, time.monotonic()
+        if share >= 1.0:
+            self.hide()
+        elif self._bar:
+            self._bar.update(self._bar.task_ids[0], completed=share)
+        elif time.monotonic() - self._started > 1.0 and sys.stderr.isatty():
+            columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar.add_task(what, total=1.0)
+            self._bar.start()
+
+    def hide(self) -> None:
+        """Take the bar away."""
+        if self._bar:
+            self._bar.stop()
+            self._bar = None
+
+
+class Output(Protocol):
+    """Shows one session to whoever reads it."""
+
+    def start(self, session: Session, settings: Settings) -> None:
+        """Say what is about to answer."""
+
+    def event(self, event: AnswerEvent) -> None:
+        """Show an event of an answer."""
+
+
+class HumanOutput:
+    """The answer as text; a line of statistics after it."""
+
+    def __init__(self, with_stats: bool) -> None:
+        self._with_stats = with_stats
+        self._waiting = Waiting()
+        self._terminal = sys.stdout.isatty()
+        self._k = 0
+
+    def start(self, session: Session, settings: Settings) -> None:
+        """Warn where speculation is off though it was wanted."""
+        self._k = settings.k
+        if session.reason_off:
+            say("warning", f"speculation is off: {session.reason_off}")
+
+    def event(self, event: AnswerEvent) -> None:
+        """Write text as it comes, byte for byte into a pipe, harmless on a terminal."""
+        if isinstance(event, PromptProgress):
+            self._waiting.show("prompt", event.n_done / max(event.n_total, 1))
+        elif isinstance(event, Text):
+            self._waiting.hide()
+            write(terminal_safe(event.text) if self._terminal else event.text)
+        elif isinstance(event, Done):
+            self._waiting.hide()
+            if self._terminal:
+                write("\n")
+            if self._with_stats:
+                print(stats_line(event.stats, self._k), file=sys.stderr, flush=True)
+
+
+class JsonOutput:
+    """Events as JSON lines."""
+
+    def start(self, session: Session, settings: Settings) -> None:
+        """Write the start event."""
+        pair = session.pair
+        draft = pair.draft.name if isinstance(pair.draft, Located) else pair.draft
+        shown = asdict(settings) | {"seed": session.seed, "n_ctx": session.n_ctx}
+        if settings.chat_template:
+            shown["chat_template"] = str(settings.chat_template)
+        self._write(
+            type="start",
+            target=pair.target.name,
+            draft=draft,
+            method=session.method,
+            reason_off=session.reason_off or None,
+            settings=shown,
+        )
+
+    def event(self, event: AnswerEvent) -> None:
+        """Write a text or a done event."""
+        if isinstance(event, Text):
+            self._write(type="text", text=event.text, drafted=event.drafted)
+        elif isinstance(event, Done):
+            self._write(type="done", reason=event.reason, stats=event.stats.as_dict())
+
+    def _write(self, **fields: Any) -> None:
+        write(json.dumps(fields, ensure_ascii=False) + "\n")
+
+
+def stats_line(stats: Stats, k: int) -> str:
+    """Return the statistics of an answer in one line."""
+    shown = stats.as_dict()
+    head = f"speculation on ({stats.method}, k={k})"
+    if stats.method == "none":
+        head = f"speculation off{f' ({stats.reason_off})' if stats.reason_off else ''}"
+    speed = shown["predicted_per_second"] or 0.0
+    parts = [f"{stats.predicted_n} tokens at {speed:.1f}/s"]
+    if stats.method != "none":
+        rate = "no guesses"
+        if stats.draft_n:
+            rate = (
+                f"{100 * stats.draft_n_accepted / stats.draft_n:.0f}% of {stats.draft_n} accepted"
+            )
+        parts += [rate, f"{shown['mean_tokens_per_round'] or 0.0:.2f} tokens/round"]
+    parts.append(f"prompt {stats.prompt_n} new + {stats.cache_n} cached in {stats.prompt_s:.2f} s")
+    return f"{head}: {', '.join(parts)}"

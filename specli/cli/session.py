@@ -1,0 +1,62 @@
+"""From command-line options to a loaded session, telling the user what happens."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from specli.assemble import Pair, Session, open_session
+from specli.cli.interrupt import Interrupt
+from specli.cli.options import ModelOptions
+from specli.cli.output import HumanOutput, JsonOutput, Output, Waiting
+from specli.cli.streams import say
+from specli.errors import Interrupted
+from specli.models.registry import load_registry
+from specli.models.store import locate
+
+DEFAULT_TARGET = "demo"
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A loaded session, the output that shows it, and the ear for Ctrl-C."""
+
+    session: Session
+    output: Output
+    interrupt: Interrupt
+
+
+@contextmanager
+def load_session(options: ModelOptions) -> Iterator[Ready]:
+    """Check the options, find the files, load them, say what starts."""
+    settings = options.settings()
+    output: Output = JsonOutput() if options.json else HumanOutput(options.stats)
+    interrupt, waiting = Interrupt(), Waiting()
+    pair = find_pair(options)
+    with interrupt.listening(), open_session(pair, settings, interrupt, waiting.show) as session:
+        waiting.hide()
+        if interrupt():
+            raise Interrupted("interrupted")
+        output.start(session, settings)
+        yield Ready(session, output, interrupt)
+
+
+def find_pair(options: ModelOptions) -> Pair:
+    """Locate target and draft; where no draft is named, the registered one, else n-gram."""
+    registry = load_registry()
+    if options.target is None:
+        say("hint", f"no model named: {DEFAULT_TARGET} answers; choose one with --target")
+    target = locate(options.target or DEFAULT_TARGET, registry, options.offline, _on_download)
+    wanted = options.draft or (target.entry.draft if target.entry else "ngram")
+    if wanted in ("ngram", "none"):
+        return Pair(target, wanted)
+    return Pair(target, locate(wanted, registry, options.offline, _on_download))
+
+
+def _on_download(name: str) -> None:
+    say("fetching", name)
+
+
+def stdin_is_terminal() -> bool:
+    """Say whether a person types at stdin."""
+    return sys.stdin is not None and sys.stdin.isatty()

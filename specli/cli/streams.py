@@ -1,0 +1,40 @@
+"""The standard streams: what is said on stderr, what is written to stdout, what happens at exit."""
+
+import os
+import sys
+from contextlib import suppress
+
+from specli.errors import SpecliError
+from specli.text import terminal_safe
+
+
+def say(kind: str, message: str) -> None:
+    """Print one `kind: message` line on stderr."""
+    print(f"{kind}: {terminal_safe(' '.join(message.split()))}", file=sys.stderr, flush=True)
+
+
+def say_error(error: SpecliError) -> None:
+    """Print what went wrong and, where there is one, the hint."""
+    say("error", error.message)
+    if error.hint:
+        say("hint", error.hint)
+
+
+def write(text: str) -> None:
+    """Write text to stdout at once, as UTF-8, or as a terminal's own encoding can show it."""
+    encoding = sys.stdout.encoding if sys.stdout.isatty() else "utf-8"
+    sys.stdout.buffer.write(text.encode(encoding, "replace"))
+    sys.stdout.buffer.flush()
+
+
+def keep_streams() -> None:
+    """Give the process the standard streams that its parent closed, leading nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
+
+
+def drop_stdout() -> None:
+    """Send the rest of stdout nowhere: its reader has gone, and exit must not complain of it."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

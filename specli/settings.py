@@ -1,0 +1,73 @@
+"""What a user can choose about a session, as plain data."""
+
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+
+from specli.errors import UsageError
+
+DEFAULT_N_CTX = 4096
+MAX_DRAFT_TOKENS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingSettings:
+    """How tokens are drawn, in llama.cpp's order: penalties, top-k, top-p, min-p, temperature.
+
+    temperature 0 is the arg-max. top_k 0, top_p 1, min_p 0 and repeat_penalty 1 switch those off.
+    repeat_last_n: how many of the last tokens are penalised.
+    """
+
+    temperature: float = 0.8
+    top_k: int = 40
+    top_p: float = 0.95
+    min_p: float = 0.05
+    repeat_penalty: float = 1.0
+    repeat_last_n: int = 64
+
+    def __post_init__(self) -> None:
+        """Raise UsageError where a value makes no sense."""
+        _check("--temp", self.temperature, 0.0, None)
+        _check("--top-k", self.top_k, 0, None)
+        _check("--top-p", self.top_p, 0.0, 1.0)
+        _check("--min-p", self.min_p, 0.0, 1.0)
+        _check("--repeat-penalty", self.repeat_penalty, 0.1, 10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything about a session but its models.
+
+    k: guesses in a round. n_ctx, draft_n_ctx: tokens; 0 for as many as the model was trained for;
+    None for the default. n_threads: None for one per physical core. n_gpu_layers: -1 for all. seed:
+    None for a new one. max_tokens: of one answer; None for as many as the context holds.
+    """
+
+    k: int = 3
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
+    seed: int | None = None
+    n_ctx: int | None = None
+    draft_n_ctx: int | None = None
+    n_threads: int | None = None
+    n_gpu_layers: int = -1
+    draft_n_gpu_layers: int = -1
+    chat_template: Path | None = None
+    stops: tuple[str, ...] = ()
+    max_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise UsageError where a value makes no sense."""
+        _check("--draft-tokens", self.k, 0, MAX_DRAFT_TOKENS)
+        _check("--max-tokens", self.max_tokens or 0, 0, None)
+        _check("--seed", self.seed or 0, 0, 2**64 - 1)
+        _check("--ctx", self.n_ctx or 0, 0, 2**24)
+        _check("--draft-ctx", self.draft_n_ctx or 0, 0, 2**24)
+        _check("--threads", 1 if self.n_threads is None else self.n_threads, 1, 512)
+        _check("--gpu-layers", self.n_gpu_layers, -1, 2**16)
+        _check("--draft-gpu-layers", self.draft_n_gpu_layers, -1, 2**16)
+
+
+def _check(option: str, value: float, least: float, most: float | None) -> None:
+    if not isfinite(value) or value < least or (most is not None and value > most):
+        wanted = f"{least} or more" if most is None else f"{least} to {most}"
+        raise UsageError(f"{option} is {value}, {wanted} is wanted")
