@@ -1,0 +1,104 @@
+"""One KV sequence of llama.cpp: rows, rewinding, limits, interruption."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from specli.backend.context import ContextSettings, LlamaContext
+from specli.backend.model import LlamaModel
+from specli.engine.cache import Cache
+from specli.errors import CannotRewind, DecodeError, Interrupted
+
+TEXT = list(range(100, 220))
+
+
+@contextmanager
+def context(
+    path: Path, n_ctx: int = 512, n_rows: int = 8, stop: bool = False
+) -> Iterator[LlamaContext]:
+    with (
+        LlamaModel(path) as model,
+        LlamaContext(model, ContextSettings(n_ctx, n_rows, 1), lambda: stop) as opened,
+    ):
+        yield opened
+
+
+def test_rows_are_the_logits_of_the_last_tokens(tiny: Path) -> None:
+    with context(tiny / "target.gguf") as one, context(tiny / "target.gguf") as many:
+        single = np.array([one.decode([token], 1)[0].copy() for token in TEXT[:8]])
+        rows = many.decode(TEXT[:8], 3)
+        assert rows.shape == (3, 320)
+        np.testing.assert_allclose(rows, single[5:], atol=0.01)
+        assert many.length == 8
+
+
+@pytest.mark.parametrize("name", ["target", "swa"])
+def test_what_comes_after_a_rewind_is_as_if_nothing_had_been(tiny: Path, name: str) -> None:
+    with context(tiny / f"{name}.gguf") as rewound, context(tiny / f"{name}.gguf") as fresh:
+        rewound.decode(TEXT[:40], 1)
+        rewound.decode([7, 8, 9, 10], 4)
+        rewound.truncate(41)
+        fresh.decode(TEXT[:40], 1)
+        fresh.decode([7], 1)
+        assert rewound.length == fresh.length == 41
+        np.testing.assert_allclose(rewound.decode([50], 1), fresh.decode([50], 1), atol=0.01)
+
+
+@pytest.mark.parametrize("name", ["recurrent", "hybrid"])
+def test_a_memory_that_cannot_drop_its_end_is_found_out(tiny: Path, name: str) -> None:
+    with context(tiny / f"{name}.gguf") as opened:
+        assert not opened.can_rewind()
+        assert opened.length == 0
+        opened.decode(TEXT[:4], 1)
+        with pytest.raises(CannotRewind):
+            opened.truncate(2)
+        assert opened.length == 4
+
+
+@pytest.mark.parametrize("name", ["target", "swa"])
+def test_a_memory_that_can_is_found_too(tiny: Path, name: str) -> None:
+    with context(tiny / f"{name}.gguf") as opened:
+        assert opened.can_rewind()
+        assert opened.length == 0
+
+
+def test_a_sliding_window_does_not_go_back_to_what_it_has_forgotten(tiny: Path) -> None:
+    """llama.cpp drops the tail without a word and then computes nonsense."""
+    text = [100 + i % 200 for i in range(1500)]
+    with context(tiny / "swa.gguf", 2048) as opened, context(tiny / "swa.gguf", 2048) as fresh:
+        cache, other = Cache(opened), Cache(fresh)
+        for _ in cache.sync(text):
+            pass
+        opened.truncate(1495)  # near the end all is there
+        with pytest.raises(CannotRewind):
+            opened.truncate(100)
+        for cached in (cache, other):  # and sync starts anew by itself
+            for _ in cached.sync(text[:100]):
+                pass
+        np.testing.assert_allclose(cache.fill([50], 1), other.fill([50], 1), atol=0.05)
+
+
+def test_a_full_context_is_an_error_that_changes_nothing(tiny: Path) -> None:
+    with context(tiny / "target.gguf", n_ctx=20) as opened:
+        opened.decode(TEXT[:18], 1)
+        with pytest.raises(DecodeError, match="context is full: 18 \\+ 3 tokens of 20"):
+            opened.decode([1, 2, 3], 1)
+        assert opened.length == 18
+        opened.decode([1, 2], 1)
+
+
+def test_a_long_prompt_can_be_broken_off(tiny: Path) -> None:
+    with context(tiny / "target.gguf", stop=True) as opened:
+        with pytest.raises(Interrupted):
+            opened.decode(TEXT, 0)
+        assert opened.length == 0
+        opened.decode(TEXT[:4], 4)  # where tokens are generated the loop asks, not the decode
+        assert opened.length == 4
+
+
+def test_loading_can_be_broken_off(tiny: Path) -> None:
+    with pytest.raises(Interrupted):
+        LlamaModel(tiny / "target.gguf", on_load=lambda share: False)

@@ -1,0 +1,44 @@
+"""Models that several tests share, and a home that no test shares with the user."""
+
+from pathlib import Path
+
+import pytest
+
+from specli.models.registry import load_registry
+from specli.models.store import locate
+from tests import tiny_gguf
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep tests away from the user's files and from the network."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of tiny random models: target, draft and those that go wrong with them."""
+    folder = tmp_path_factory.mktemp("tiny")
+    noise = tiny_gguf.DRAFT_NOISE
+    template = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
+    template += "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    tiny_gguf.write_llama(folder / "target.gguf", chat_template=template)
+    tiny_gguf.write_llama(folder / "draft.gguf", noise=noise, chat_template=template)
+    tiny_gguf.write_llama(folder / "hopeless.gguf", seed=9)
+    tiny_gguf.write_llama(folder / "padded.gguf", noise=noise, n_vocab=340)
+    tiny_gguf.write_llama(folder / "larger.gguf", noise=noise, n_vocab=500)
+    tiny_gguf.write_llama(folder / "renamed.gguf", noise=noise, replace={300: "other"})
+    tiny_gguf.write_llama(folder / "no_bos.gguf", noise=noise, add_bos=False)
+    tiny_gguf.write_llama(folder / "no_template.gguf")
+    tiny_gguf.write_swa(folder / "swa.gguf", chat_template=template)
+    tiny_gguf.write_swa(folder / "swa_draft.gguf", noise=noise)
+    tiny_gguf.write_recurrent(folder / "recurrent.gguf", chat_template=template)
+    tiny_gguf.write_hybrid(folder / "hybrid.gguf", chat_template=template)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> Path:
+    """SmolLM2-135M-Instruct, from the wheel that the set-up installs."""
+    return locate("demo", load_registry(), offline=True).path

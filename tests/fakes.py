@@ -1,0 +1,144 @@
+"""Models and samplers small enough to know their exact distributions."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specli.engine.cache import Cache
+from specli.engine.decode import Decoder
+from specli.engine.drafters import ModelDrafter, NgramDrafter, NoDrafter
+from specli.engine.planner import FixedPlanner
+from specli.engine.types import Dist, Drafter, Row, Rows, certain
+from specli.errors import CannotRewind
+
+ORDER = 2  # how many tokens of the past a fake model looks at
+
+
+class FakeModel:
+    """A Markov chain: its logits depend on the last two tokens, and every number is known.
+
+    on_decode: called before each decode with the number of tokens; what it returns is how many of
+    them are appended before it raises, None for all and no raise.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        n_vocab: int = 5,
+        *,
+        spread: float = 2.0,
+        noise: float = 0.0,
+        noise_seed: int = 0,
+        n_ctx: int = 4096,
+        can_truncate: bool = True,
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        shape = (n_vocab + 1,) * ORDER + (n_vocab,)  # one more for "before the beginning"
+        table = rng.normal(0.0, spread, shape)
+        table += np.random.default_rng(noise_seed).normal(0.0, noise, shape)
+        self._table = table.astype(np.float32)
+        self.n_vocab = n_vocab
+        self.n_ctx = n_ctx
+        self.n_batch = 8
+        self.tokens: list[int] = []
+        self.n_decodes = 0
+        self.on_decode: Callable[[int], BaseException | None] = lambda n: None
+        self.n_partial = 0  # tokens appended although a decode raised
+        self._can_truncate = can_truncate
+
+    @property
+    def length(self) -> int:
+        return len(self.tokens)
+
+    def decode(self, tokens: Sequence[int], n_rows: int) -> Rows:
+        assert 1 <= len(tokens) <= self.n_batch or n_rows
+        assert len(self.tokens) + len(tokens) <= self.n_ctx, "past the context"
+        assert all(0 <= token < self.n_vocab for token in tokens), "unknown token"
+        self.n_decodes += 1
+        error = self.on_decode(len(tokens))
+        if error:
+            self.tokens.extend(tokens[: self.n_partial])
+            raise error
+        start = len(self.tokens)
+        self.tokens.extend(tokens)
+        ends = range(start + len(tokens) - n_rows + 1, start + len(tokens) + 1)
+        return np.array([self.row(self.tokens[:end]) for end in ends]).reshape(-1, self.n_vocab)
+
+    def row(self, history: Sequence[int]) -> Row:
+        """Return the logits that follow a history."""
+        past = [*[self.n_vocab] * ORDER, *history][-ORDER:]
+        row: Row = self._table[tuple(past)]
+        return row
+
+    def truncate(self, length: int) -> None:
+        if length and length < len(self.tokens) and not self._can_truncate:
+            raise CannotRewind("this fake cannot")
+        del self.tokens[length:]
+
+
+@dataclass(frozen=True)
+class FakeSampler:
+    """Temperature, top-k and top-p in plain numpy, the reference for all others."""
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+
+    def dist(self, row: Row, history: Sequence[int]) -> Dist:
+        if self.temperature == 0:
+            return certain(int(row.argmax()))
+        order = np.argsort(-row, kind="stable")[: self.top_k or None]
+        p = softmax(row[order].astype(np.float64))
+        order = order[: int(np.searchsorted(np.cumsum(p), self.top_p)) + 1]
+        order = np.sort(order)
+        return Dist(
+            order.astype(np.int32), softmax(row[order].astype(np.float64) / self.temperature)
+        )
+
+
+def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    weights: NDArray[np.float64] = np.exp(logits - logits.max())
+    return weights / weights.sum()
+
+
+def make_decoder(
+    target: FakeModel,
+    draft: FakeModel | str,
+    k: int,
+    sampler: FakeSampler,
+    seed: int = 0,
+    *,
+    draft_sampler: FakeSampler | None = None,
+    eog: frozenset[int] = frozenset(),
+    interrupted: Callable[[], bool] = lambda: False,
+) -> Decoder:
+    """Put a decoder together. draft: a model, "ngram" or "none"."""
+    rng = np.random.default_rng([seed, 1])
+    drafter: Drafter
+    if isinstance(draft, FakeModel):
+        drafter = ModelDrafter(Cache(draft), draft_sampler or sampler, eog, target.n_vocab, rng)
+    else:
+        drafter = NgramDrafter() if draft == "ngram" else NoDrafter()
+    return Decoder(
+        Cache(target),
+        drafter,
+        FixedPlanner(k),
+        sampler,
+        eog,
+        np.random.default_rng([seed, 0]),
+        interrupted,
+    )
+
+
+def generated(decoder: Decoder, prompt: Sequence[int], max_tokens: int) -> list[int]:
+    """Run a decoder to its end; return the tokens that it added."""
+    for _ in decoder.generate(prompt, max_tokens):
+        pass
+    return decoder.history[len(prompt) :]
+
+
+def walk(n: int) -> Iterator[tuple[int, ...]]:
+    """Yield all triples of n tokens in order."""
+    return ((a, b, c) for a in range(n) for b in range(n) for c in range(n))
