@@ -62,12 +62,13 @@ def open_session(
 
     with ExitStack() as stack:
 
-        def load(located: Located, n_gpu_layers: int) -> LlamaModel:
+        def load(located: Located, n_gpu_layers: int, *, mapped: bool) -> LlamaModel:
             def on_share(share: float) -> bool:
                 on_load(located.name, share)
                 return not interrupted()
 
-            return stack.enter_context(LlamaModel(located.path, n_gpu_layers, on_share))
+            model = LlamaModel(located.path, n_gpu_layers, on_share, mapped=mapped)
+            return stack.enter_context(model)
 
         def open_context(model: LlamaModel, n_ctx: int, n_rows: int) -> LlamaContext:
             n_threads = settings.n_threads or psutil.cpu_count(logical=False) or 1
@@ -78,12 +79,12 @@ def open_session(
             made = LlamaSampler(settings.sampling, model.vocabulary.n_tokens)
             return stack.enter_context(closing(made))
 
-        # The draft first: while a file is loaded, its pages and the copies that llama.cpp lays
-        # out for this CPU are in memory together, and the smaller model is the one to pay twice.
+        # A draft is small and all of it is used in every round: read it, and no page of it is held
+        # twice. The target is mapped.
         draft = None
         if isinstance(pair.draft, Located):
-            draft = load(pair.draft, settings.draft_n_gpu_layers)
-        target = load(pair.target, settings.n_gpu_layers)
+            draft = load(pair.draft, settings.draft_n_gpu_layers, mapped=False)
+        target = load(pair.target, settings.n_gpu_layers, mapped=True)
         vocabulary = target.vocabulary
         if draft:
             check_pair(vocabulary, draft.vocabulary)

@@ -99,8 +99,9 @@ class FakeSampler:
 
 
 def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    weights: NDArray[np.float64] = np.exp(logits - logits.max())
-    return weights / weights.sum()
+    p: NDArray[np.float64] = np.exp(logits - logits.max())
+    p /= p.sum()
+    return p
 
 
 def make_decoder(

@@ -14,7 +14,8 @@ from specli.engine.decode import never
 from specli.engine.types import Rows
 from specli.errors import CannotRewind, DecodeError, Interrupted, ModelError
 
-N_BATCH = 512  # most tokens in one decode of a prompt: as many as llama.cpp computes at once
+# Most tokens in one decode of a prompt. A GPU gains from more; on a CPU it would cost memory only.
+N_BATCH_CPU, N_BATCH_GPU = 256, 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,8 @@ class LlamaContext:
         """interrupted: asked while a prompt is evaluated; where it says yes, decode raises."""
         self._lib = llama()
         self._model = model
-        self.n_batch = min(N_BATCH, settings.n_ctx)
+        n_batch = N_BATCH_GPU if self._lib.llama_supports_gpu_offload() else N_BATCH_CPU
+        self.n_batch = min(n_batch, settings.n_ctx)
         self.n_vocab = model.vocabulary.n_tokens
         params = self._lib.llama_context_default_params()
         params.n_ctx = settings.n_ctx

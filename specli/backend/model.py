@@ -70,12 +70,19 @@ class LlamaModel:
     """Weights in memory. Close its contexts before it."""
 
     def __init__(
-        self, path: Path, n_gpu_layers: int = -1, on_load: Callable[[float], bool] = _go_on
+        self,
+        path: Path,
+        n_gpu_layers: int = -1,
+        on_load: Callable[[float], bool] = _go_on,
+        *,
+        mapped: bool = True,
     ) -> None:
         """Load a GGUF file.
 
         n_gpu_layers: how many layers go to the GPU; -1 for all. on_load: told how much is loaded, 0
-        to 1; a False breaks the loading off. Raises ModelError, Interrupted.
+        to 1; a False breaks the loading off. mapped: let llama.cpp map the file into memory, which
+        starts at once and survives little memory; else read it, which holds no page twice where
+        llama.cpp lays weights out anew for this CPU. Raises ModelError, Interrupted.
         """
         _check_file(path)
         self._lib = llama()
@@ -89,6 +96,8 @@ class LlamaModel:
 
         params = self._lib.llama_model_default_params()
         params.n_gpu_layers = n_gpu_layers
+        if not mapped:
+            params.load_mode = self._lib.LLAMA_LOAD_MODE_NONE
         params.progress_callback = self._lib.llama_progress_callback(progress)
         last_errors()
         self.handle = self._lib.llama_model_load_from_file(str(path).encode(), params)

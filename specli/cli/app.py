@@ -9,8 +9,8 @@ import typer
 from specli import __version__
 from specli.cli.chat import chat
 from specli.cli.run import run
-from specli.cli.streams import drop_stdout, keep_streams, say, say_error
-from specli.errors import SpecliError
+from specli.cli.streams import ReaderGone, drop_stdout, keep_streams, say, say_error
+from specli.errors import Interrupted, SpecliError
 
 app = typer.Typer(
     name="specli",
@@ -49,34 +49,29 @@ def specli(
 def main() -> None:
     """Run the command line and exit with its code."""
     keep_streams()
-    try:
-        code = _run()
-        sys.stdout.flush()
-    except BrokenPipeError:
-        drop_stdout()
-        code = 0
-    sys.exit(code)
+    sys.exit(_run())
 
 
 def _run() -> int:
     try:
         result = app(standalone_mode=False)
         return result if isinstance(result, int) else 0
+    except (KeyboardInterrupt, Interrupted):
+        return Interrupted.exit_code
     except SpecliError as error:
         if os.environ.get("SPECLI_DEBUG") == "1":
             raise
         say_error(error)
         return error.exit_code
-    except KeyboardInterrupt:
-        return 130
     except typer.Exit as done:
         return done.exit_code
     except ClickException as error:
         say("error", error.format_message())  # type: ignore[attr-defined]
         say("hint", "--help shows the options of a command, with an example")
         return 2
-    except BrokenPipeError:
-        raise
+    except ReaderGone:
+        drop_stdout()
+        return 0
     except Exception as error:
         if os.environ.get("SPECLI_DEBUG") == "1":
             raise

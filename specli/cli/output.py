@@ -30,10 +30,10 @@ class Waiting:
     def show(self, what: str, share: float) -> None:
         """Say how much, 0 to 1, of something is done."""
         if what != self._what:
-            self.hide()
+            self.close()
             self._what, self._started = what, time.monotonic()
         if share >= 1.0:
-            self.hide()
+            self.close()
         elif self._bar:
             self._bar.update(self._bar.task_ids[0], completed=share)
         elif time.monotonic() - self._started > 1.0 and sys.stderr.isatty():
@@ -42,7 +42,7 @@ class Waiting:
             self._bar.add_task(what, total=1.0)
             self._bar.start()
 
-    def hide(self) -> None:
+    def close(self) -> None:
         """Take the bar away."""
         if self._bar:
             self._bar.stop()
@@ -79,10 +79,10 @@ class HumanOutput:
         if isinstance(event, PromptProgress):
             self._waiting.show("prompt", event.n_done / max(event.n_total, 1))
         elif isinstance(event, Text):
-            self._waiting.hide()
+            self._waiting.close()
             write(terminal_safe(event.text) if self._terminal else event.text)
         elif isinstance(event, Done):
-            self._waiting.hide()
+            self._waiting.close()
             if self._terminal:
                 write("\n")
             if self._with_stats:
@@ -121,18 +121,13 @@ class JsonOutput:
 
 def stats_line(stats: Stats, k: int) -> str:
     """Return the statistics of an answer in one line."""
-    shown = stats.as_dict()
-    head = f"speculation on ({stats.method}, k={k})"
+    parts = [f"{stats.predicted_n} tokens at {stats.predicted_per_second:.1f}/s"]
     if stats.method == "none":
         head = f"speculation off{f' ({stats.reason_off})' if stats.reason_off else ''}"
-    speed = shown["predicted_per_second"] or 0.0
-    parts = [f"{stats.predicted_n} tokens at {speed:.1f}/s"]
-    if stats.method != "none":
-        rate = "no guesses"
-        if stats.draft_n:
-            rate = (
-                f"{100 * stats.draft_n_accepted / stats.draft_n:.0f}% of {stats.draft_n} accepted"
-            )
-        parts += [rate, f"{shown['mean_tokens_per_round'] or 0.0:.2f} tokens/round"]
+    else:
+        head, n_drafted = f"speculation on ({stats.method}, k={k})", stats.draft_n
+        rate = f"{100 * stats.draft_n_accepted / n_drafted:.0f}%" if n_drafted else "-"
+        parts.append(f"{rate} of {n_drafted} guesses accepted")
+        parts.append(f"{stats.mean_tokens_per_round:.2f} tokens/round")
     parts.append(f"prompt {stats.prompt_n} new + {stats.cache_n} cached in {stats.prompt_s:.2f} s")
     return f"{head}: {', '.join(parts)}"

@@ -38,8 +38,9 @@ def run(
         else:
             system = [Message("system", options.system)] if options.system else []
             events = answerer.reply([*system, Message("user", text)], max_tokens)
-        for event in events:
-            ready.output.event(event)
+        with ready.interrupt.listening():
+            for event in events:
+                ready.output.event(event)
         if isinstance(event, Done) and event.reason == "interrupted":
             raise Interrupted("interrupted")
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
 from specli.assemble import Pair, Session, open_session
@@ -33,8 +33,10 @@ def load_session(options: ModelOptions) -> Iterator[Ready]:
     output: Output = JsonOutput() if options.json else HumanOutput(options.stats)
     interrupt, waiting = Interrupt(), Waiting()
     pair = find_pair(options)
-    with interrupt.listening(), open_session(pair, settings, interrupt, waiting.show) as session:
-        waiting.hide()
+    with ExitStack() as stack:
+        with interrupt.listening(), closing(waiting):
+            opened = open_session(pair, settings, interrupt, waiting.show)
+            session = stack.enter_context(opened)
         if interrupt():
             raise Interrupted("interrupted")
         output.start(session, settings)

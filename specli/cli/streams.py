@@ -8,6 +8,10 @@ from specli.errors import SpecliError
 from specli.text import terminal_safe
 
 
+class ReaderGone(Exception):
+    """Whoever read stdout has seen enough, as head does. (click would call it a failure.)"""
+
+
 def say(kind: str, message: str) -> None:
     """Print one `kind: message` line on stderr."""
     print(f"{kind}: {terminal_safe(' '.join(message.split()))}", file=sys.stderr, flush=True)
@@ -21,10 +25,16 @@ def say_error(error: SpecliError) -> None:
 
 
 def write(text: str) -> None:
-    """Write text to stdout at once, as UTF-8, or as a terminal's own encoding can show it."""
+    """Write text to stdout at once, as UTF-8, or as a terminal's own encoding can show it.
+
+    Raises ReaderGone where nobody reads it any more.
+    """
     encoding = sys.stdout.encoding if sys.stdout.isatty() else "utf-8"
-    sys.stdout.buffer.write(text.encode(encoding, "replace"))
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.buffer.write(text.encode(encoding, "replace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise ReaderGone from None
 
 
 def keep_streams() -> None:

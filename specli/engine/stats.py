@@ -48,9 +48,18 @@ class Stats:
         """Seconds from the end of the prompt to the last token."""
         return self.draft_s + self.target_s + self.host_s
 
+    @property
+    def mean_tokens_per_round(self) -> float:
+        """Tokens that one pass of the target brought; 0 before the first."""
+        return self.predicted_n / self.draft_rounds if self.draft_rounds else 0.0
+
+    @property
+    def predicted_per_second(self) -> float:
+        """Tokens per second after the prompt; 0 before the first."""
+        return self.predicted_n / self.predicted_s if self.predicted_s else 0.0
+
     def as_dict(self) -> dict[str, object]:
         """Return the statistics as the command line's contract names them."""
-        seconds = self.predicted_s
         return {
             "method": self.method,
             "reason_off": self.reason_off or None,
@@ -58,13 +67,13 @@ class Stats:
             "prompt_n": self.prompt_n,
             "prompt_ms": _ms(self.prompt_s),
             "predicted_n": self.predicted_n,
-            "predicted_ms": _ms(seconds),
-            "predicted_per_second": _ratio(self.predicted_n, seconds),
+            "predicted_ms": _ms(self.predicted_s),
+            "predicted_per_second": round(self.predicted_per_second, 4),
             "draft_n": self.draft_n,
             "draft_n_accepted": self.draft_n_accepted,
             "draft_rounds": self.draft_rounds,
             "acceptance_rate": _ratio(self.draft_n_accepted, self.draft_n),
-            "mean_tokens_per_round": _ratio(self.predicted_n, self.draft_rounds),
+            "mean_tokens_per_round": round(self.mean_tokens_per_round, 4),
             "accepted_per_position": [
                 _ratio(accepted, drafted)
                 for accepted, drafted in zip_longest(self.accepted_at, self.drafted_at, fillvalue=0)

@@ -13,12 +13,18 @@ _TYPES = {0: "none", 1: "SPM", 2: "BPE", 3: "WPM", 4: "UGM", 5: "RWKV", 6: "PLAM
 class Vocabulary(Protocol):
     """What a comparison needs to know. type: llama.cpp's llama_vocab_type."""
 
-    type: int
-    n_tokens: int
-    bos: int
-    eos: int
-    add_bos: bool
-    add_eos: bool
+    @property
+    def type(self) -> int: ...
+    @property
+    def n_tokens(self) -> int: ...
+    @property
+    def bos(self) -> int: ...
+    @property
+    def eos(self) -> int: ...
+    @property
+    def add_bos(self) -> bool: ...
+    @property
+    def add_eos(self) -> bool: ...
 
     def text(self, token: int) -> bytes:
         """Return a token as the vocabulary spells it."""

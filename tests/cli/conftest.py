@@ -1,0 +1,37 @@
+"""Ways to call the command line: in this process where it can be, in one of its own where not."""
+
+import io
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from specli.cli.app import main
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a call left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def specli(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Callable[..., Result]:
+    """Run the command line here. stdin: what is piped in."""
+
+    def call(*args: object, stdin: bytes = b"") -> Result:
+        monkeypatch.setattr(sys, "argv", ["specli", *map(str, args)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as done:
+            main()
+        out, err = capfdbinary.readouterr()
+        assert b"Traceback" not in err
+        return Result(int(done.value.code or 0), out.decode(), err.decode())
+
+    return call

@@ -1,0 +1,81 @@
+"""What only a process of its own shows: pipes that close, Ctrl-C, closed streams, imports."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SPECLI = [sys.executable, "-m", "specli"]
+
+
+def run(tiny: Path, *args: str, **how: object) -> "subprocess.Popen[bytes]":
+    command = [*SPECLI, "run", "hello", "-t", str(tiny / "target.gguf"), "--ctx", "0", *args]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
+    return subprocess.Popen(command, **(pipes | how))  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.mark.parametrize("args", [[], ["--json"]])
+def test_a_reader_that_goes_away_ends_it_quietly(tiny: Path, args: list[str]) -> None:
+    with run(tiny, "--temp", "1", *args) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.read(5)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("stream", ["<&-", ">&-", "2>&-", ">&- 2>&- <&-"])
+def test_streams_that_are_closed_do_no_harm(tiny: Path, stream: str) -> None:
+    command = f"{sys.executable} -m specli run hello -t {tiny}/target.gguf -n 5 {stream}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True)
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
+    assert b"error" not in done.stderr
+    assert (len(done.stdout) > 0) == (">&-" not in stream.replace("2>&-", ""))
+
+
+def test_ctrl_c_stops_the_answer_with_statistics_and_130(tiny: Path) -> None:
+    with run(tiny, "--temp", "1", "--top-k", "0", "--top-p", "1", "--min-p", "0") as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.read(20)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert b"tokens/round" in err
+    assert err.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("delay", ["0.05", "0.3"])
+def test_ctrl_c_at_any_time_leaves_no_traceback(tiny: Path, delay: str) -> None:
+    with run(tiny, "--temp", "1") as process:
+        subprocess.run(["sleep", delay], check=True)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode in (130, -signal.SIGINT)  # the latter while Python itself starts
+    assert b"Traceback" not in err or process.returncode == -signal.SIGINT
+
+
+@pytest.mark.parametrize("args", [["--help"], ["--version"], ["run", "--help"]])
+def test_help_needs_no_heavy_imports(args: list[str]) -> None:
+    code = (
+        "import sys\nfrom specli.cli.app import main\n"
+        f"sys.argv = ['specli', *{args}]\n"
+        "try:\n    main()\nfinally:\n"
+        "    heavy = {'llama_cpp', 'huggingface_hub', 'numpy', 'prompt_toolkit'} & {*sys.modules}\n"
+        "    assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_locale_without_utf_8_still_pipes_utf_8(tiny: Path) -> None:
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    with run(tiny, "-n", "200", "--temp", "3", env=environment) as process:
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert out.decode("utf-8")

@@ -1,0 +1,87 @@
+"""Bytes to text: characters over tokens, stop strings over tokens, harmless on a terminal."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specli.text import TextStream, terminal_safe
+
+
+def chunked(data: bytes, cuts: list[int]) -> list[bytes]:
+    """Cut bytes into pieces, as tokens would."""
+    ends = sorted({min(cut, len(data)) for cut in cuts} | {len(data)})
+    return [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def streamed(pieces: list[bytes], stops: list[str] | None = None) -> tuple[str, bool]:
+    stream = TextStream(stops or [])
+    text = ""
+    for piece in pieces:
+        text += stream.feed(piece)
+        if stream.stopped:
+            return text, True
+    text += stream.flush()
+    return text, stream.stopped
+
+
+CUTS = st.lists(st.integers(0, 60))
+
+
+@given(st.text(), CUTS)
+def test_text_comes_out_as_it_went_in(text: str, cuts: list[int]) -> None:
+    assert streamed(chunked(text.encode(), cuts)) == (text, False)
+
+
+@given(st.binary(), CUTS)
+def test_any_bytes_come_out_as_one_decoding_would_show_them(data: bytes, cuts: list[int]) -> None:
+    assert streamed(chunked(data, cuts)) == (data.decode("utf-8", "replace"), False)
+
+
+def test_a_character_comes_once_it_is_whole() -> None:
+    stream = TextStream()
+    assert [stream.feed(bytes([byte])) for byte in "🙂a".encode()] == ["", "", "", "🙂", "a"]
+
+
+def test_half_a_character_at_the_end_is_shown_as_such() -> None:
+    stream = TextStream()
+    assert stream.feed("🙂".encode()[:2]) == ""
+    assert stream.flush() == "\ufffd"
+
+
+@given(
+    st.text("abX", max_size=40),
+    st.lists(st.text("abX", min_size=1, max_size=4), min_size=1, max_size=3),
+    CUTS,
+)
+def test_a_stop_string_ends_the_text_however_it_is_cut(
+    text: str, stops: list[str], cuts: list[int]
+) -> None:
+    """What was shown never contains a stop string, and never has to be taken back."""
+    shown, stopped = streamed(chunked(text.encode(), cuts), stops)
+    assert text.startswith(shown)
+    assert stopped == any(stop in text for stop in stops)
+    assert not any(stop in shown for stop in stops)
+    if stopped:
+        assert any(text[len(shown) :].startswith(stop) for stop in stops)
+    else:
+        assert shown == text
+
+
+def test_what_may_become_a_stop_string_is_held_back() -> None:
+    stream = TextStream(["END", "\n\n"])
+    assert stream.feed(b"a E") == "a "
+    assert stream.feed(b"N") == ""
+    assert stream.feed(b"T\n") == "ENT"
+    assert not stream.stopped
+    assert stream.feed(b"\n") == ""
+    assert stream.stopped
+
+
+@given(st.text())
+def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
+    safe = terminal_safe(text)
+    assert not any(ord(c) < 0x20 and c not in "\n\t" for c in safe)
+    assert not any(0x7F <= ord(c) < 0xA0 for c in safe)
+
+
+def test_control_characters_are_shown() -> None:
+    assert terminal_safe("a\x1b[31mb\x07\r\n\tc\x9b2J") == "a␛[31mb␇\n\tc\ufffd2J"
