@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from specli.assemble import Session
 from specli.chat import AnswerEvent, Done, Text
 from specli.chat import Progress as PromptProgress
-from specli.cli.streams import say, write
+from specli.cli.streams import one_file, say, write
 from specli.engine.stats import Stats
 from specli.models.store import Located
 from specli.settings import Settings
@@ -67,6 +67,7 @@ class HumanOutput:
         self._waiting = Waiting()
         self._terminal = sys.stdout.isatty()
         self._k = 0
+        self._last = "\n"
 
     def start(self, session: Session, settings: Settings) -> None:
         """Warn where speculation is off though it was wanted."""
@@ -80,12 +81,15 @@ class HumanOutput:
             self._waiting.show("prompt", event.n_done / max(event.n_total, 1))
         elif isinstance(event, Text):
             self._waiting.close()
+            self._last = event.text
             write(terminal_safe(event.text) if self._terminal else event.text)
         elif isinstance(event, Done):
             self._waiting.close()
             if self._terminal:
                 write("\n")
             if self._with_stats:
+                if one_file() and not self._terminal and not self._last.endswith("\n"):
+                    print(file=sys.stderr)
                 print(stats_line(event.stats, self._k), file=sys.stderr, flush=True)
 
 

@@ -37,6 +37,14 @@ def write(text: str) -> None:
         raise ReaderGone from None
 
 
+def one_file() -> bool:
+    """Say whether stdout and stderr end up in the same place, as with 2>&1."""
+    try:
+        return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    except OSError:
+        return False
+
+
 def keep_streams() -> None:
     """Give the process the standard streams that its parent closed, leading nowhere."""
     for name in ("stdout", "stderr"):
