@@ -1,60 +1,210 @@
-"""The models that have a name: models.toml."""
+"""The models that have a name: models.toml, the package's and the user's."""
 
+import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+from platformdirs import user_config_path
 
 from specli.errors import ModelError
+
+Method: TypeAlias = Literal["draft", "ngram", "mtp", "eagle3"]
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One quantization of a model. size_bytes 0 and sha256 "": not known yet.
+
+    Of a split model, file is the first part and size_bytes the sum of all.
+    """
+
+    quant: str
+    file: str
+    size_bytes: int = 0
+    sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One model of the registry, as models.toml describes it."""
+    """One model of the registry, as models.toml describes it.
+
+    draft: what guesses for it unless told otherwise: an alias, "ngram" or "none". method: how that
+    guesses. vocabulary: models of one name share their tokens. checked: the month in which the
+    names of repository and files were compared with public documentation, "" where they were not.
+    gain: a published speed-up, 0 where there is none, and its source. wheel: a Python package that
+    carries the default file, read in place where it is installed.
+    """
 
     alias: str
+    name: str
     repo: str
-    file: str
+    files: tuple[File, ...]
+    vocabulary: str
+    params_b: float
+    license: str
+    context: int
     draft: str = "ngram"
+    method: Method = "ngram"
+    revision: str = ""
+    gain: float = 0.0
+    gain_source: str = ""
+    checked: str = ""
     wheel: str = ""
 
+    def quant(self, name: str = "") -> File:
+        """Return one of the quantizations, the first listed by default. Raises ModelError."""
+        for file in self.files:
+            if not name or file.quant == name.lower():
+                return file
+        known = ", ".join(file.quant for file in self.files)
+        raise ModelError(f"{self.alias} has no quantization {name!r}", f"it has {known}")
 
-Registry = Mapping[str, Entry]
+
+Registry: TypeAlias = Mapping[str, Entry]
 
 
-def load_registry(path: Path | None = None) -> Registry:
-    """Read a models.toml, that of the package by default. Raises ModelError with what is wrong."""
-    path = path or _packaged()
+def user_file() -> Path:
+    """Return where the user's own models.toml lies, whether it exists or not."""
+    return user_config_path("specli") / "models.toml"
+
+
+def load_registry(user: Path | None = None) -> Registry:
+    """Read the package's models.toml, and the user's where there is one: its entries win.
+
+    Raises ModelError with the line, the key and what is wanted there.
+    """
+    own = user or user_file()
+    entries = read_registry(_packaged())
+    if own.exists():
+        entries |= read_registry(own)
+    for entry in entries.values():
+        if entry.draft not in {*entries, "ngram", "none"}:
+            raise ModelError(
+                f"models.toml: {entry.alias}: no model is called {entry.draft!r}",
+                'draft is an alias of the registry, "ngram" or "none"',
+            )
+    return entries
+
+
+def read_registry(path: Path) -> dict[str, Entry]:
+    """Read one models.toml. Raises ModelError."""
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("models", {})
-        return {alias: _entry(alias, table) for alias, table in tables.items()}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise ModelError(f"{path}: {error}") from None
+        text = path.read_text(encoding="utf-8")
+        tables = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelError(f"{path}: cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ModelError(f"{path}: is not valid TOML: {error}") from None
+    return _Reader(path, text).entries(tables)
 
 
 def find(registry: Registry, alias: str) -> Entry:
     """Return the entry of an alias. Raises ModelError that names what comes near it."""
-    if alias in registry:
-        return registry[alias]
-    near = get_close_matches(alias.lower(), registry, n=3, cutoff=0.5) or sorted(registry)
+    if alias.lower() in registry:
+        return registry[alias.lower()]
+    near = get_close_matches(alias.lower(), registry, n=3, cutoff=0.5)
+    hint = f"did you mean {', '.join(near)}? " if near else "specli models list shows the names. "
     raise ModelError(
         f"no model is called {alias!r}",
-        f"did you mean {', '.join(near)}? A file is named by its path, a file on the hub as "
-        "hf:org/repo/file.gguf",
+        f"{hint}A file is named by its path, a file on the hub as hf:org/repo/file.gguf",
     )
 
 
-def _entry(alias: str, table: Mapping[str, object]) -> Entry:
-    known = {field.name for field in fields(Entry)} - {"alias"}
-    if unknown := set(table) - known:
-        raise ValueError(f"{alias}: unknown key {min(unknown)!r}; known are {sorted(known)}")
-    for key, value in table.items():
-        if not isinstance(value, str):
-            raise ValueError(f"{alias}: {key} is {value!r}, a string is wanted")
-    if missing := {"repo", "file"} - set(table):
-        raise ValueError(f"{alias}: {min(missing)} is missing")
-    return Entry(alias, **table)  # type: ignore[arg-type]
+class _Reader:
+    """Turns the tables of one models.toml into entries, and says where it cannot."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self._path = path
+        self._lines = text.splitlines()
+
+    def entries(self, tables: dict[str, Any]) -> dict[str, Entry]:
+        for key in tables:
+            if key != "models":
+                raise self._wrong("", key, f"unknown table {key!r}", "models are [models.ALIAS]")
+        models = tables.get("models", {})
+        if not isinstance(models, dict):
+            raise self._wrong("", "models", "models is no table", "models are [models.ALIAS]")
+        return {alias: self._entry(alias, table) for alias, table in models.items()}
+
+    def _entry(self, alias: str, table: Any) -> Entry:
+        if not isinstance(table, dict):
+            raise self._wrong(alias, alias, f"{alias} is no table", "models are [models.ALIAS]")
+        if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", alias):
+            wanted = "an alias has lower-case letters, digits, '.', '-' and '_'"
+            raise self._wrong(alias, alias, f"{alias!r} is no alias", wanted)
+        values = self._checked(alias, Entry, table, given={"alias"})
+        files = table["files"]
+        values["files"] = tuple(self._file(alias, quant, files[quant]) for quant in files)
+        if not files:
+            raise self._wrong(alias, "files", "files is empty", "name at least one quantization")
+        if table.get("method", "ngram") not in get_args(Method):
+            wanted = f"method is one of {', '.join(get_args(Method))}"
+            raise self._wrong(alias, "method", f"unknown method {table['method']!r}", wanted)
+        if not re.fullmatch(r"[\w.-]+/[\w.-]+", table["repo"]):
+            raise self._wrong(alias, "repo", f"{table['repo']!r} is no repository", "org/name")
+        return Entry(alias, **values)
+
+    def _file(self, alias: str, quant: str, table: Any) -> File:
+        if not isinstance(table, dict):
+            wanted = f'{quant} = {{ file = "name.gguf" }}'
+            raise self._wrong(alias, quant, f"{quant} is {table!r}", wanted)
+        values = self._checked(alias, File, table, given={"quant"})
+        if not values["file"].endswith(".gguf"):
+            raise self._wrong(alias, quant, f"{values['file']!r} is no GGUF file", "name.gguf")
+        if not re.fullmatch(r"([0-9a-f]{64})?", values.get("sha256", "")):
+            raise self._wrong(alias, quant, "sha256 is no hash", "64 hexadecimal digits")
+        return File(quant.lower(), **values)
+
+    def _checked(
+        self, alias: str, kind: type, table: dict[str, Any], given: set[str]
+    ) -> dict[str, Any]:
+        """Return the table's values if its keys and their types are those of a dataclass."""
+        known = {field.name: field for field in fields(kind) if field.name not in given}
+        for key, value in table.items():
+            if key not in known:
+                near = get_close_matches(key, known, n=1)
+                fix = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+                raise self._wrong(alias, key, f"unknown key {key!r}", fix)
+            wanted = _WANTED.get(key, str)
+            if isinstance(value, bool) or not isinstance(value, wanted):
+                raise self._wrong(alias, key, f"{key} is {value!r}", f"{_SAID[wanted]} is wanted")
+        for name, field in known.items():
+            if field.default is MISSING and name not in table:
+                raise self._wrong(alias, alias, f"{name} is missing", f"add {name} = ...")
+        return dict(table)
+
+    def _wrong(self, alias: str, key: str, what: str, fix: str) -> ModelError:
+        where = f"{self._path}:{self._line(alias, key)}"
+        return ModelError(f"{where}: {f'{alias}: ' if alias else ''}{what}", fix)
+
+    def _line(self, alias: str, key: str) -> int:
+        """Return the number of the line that a key of a model stands on, as near as it shows."""
+        header = re.compile(rf'\s*\[models\."?{re.escape(alias)}"?[\].]')
+        start = next((i for i, line in enumerate(self._lines) if header.match(line)), 0)
+        word = re.compile(rf'(^|[\s,{{\[."]){re.escape(key)}"?\s*[=\].]')
+        for i in range(start, len(self._lines)):
+            if word.search(self._lines[i]):
+                return i + 1
+        return start + 1
+
+
+_WANTED: dict[str, Any] = {
+    "files": dict,
+    "params_b": (int, float),
+    "gain": (int, float),
+    "context": int,
+    "size_bytes": int,
+}
+_SAID: dict[Any, str] = {
+    str: "a string",
+    dict: "a table",
+    int: "a whole number",
+    (int, float): "a number",
+}
 
 
 def _packaged() -> Path:

@@ -28,7 +28,7 @@ def locate(
     offline: bool = False,
     on_download: Callable[[str], None] = lambda name: None,
 ) -> Located:
-    """Find the file of a model named by an alias, a path, or hf:org/repo/file.gguf.
+    """Find the file of a model named by an alias[:quant], a path, or hf:org/repo/file.gguf.
 
     What is on this machine is used in place; what is not is fetched from the hub, unless offline.
     on_download: told what is about to be fetched. Raises ModelError.
@@ -39,9 +39,11 @@ def locate(
     if _is_path(reference):
         path = Path(reference).expanduser()
         return Located(path.stem, path)
-    entry = find(registry, reference)
-    path = _in_wheel(entry) or _fetch(entry.repo, entry.file, offline, on_download)
-    return Located(entry.alias, path, entry)
+    alias, _, quant = reference.partition(":")
+    entry = find(registry, alias)
+    file = entry.quant(quant).file
+    path = _in_wheel(entry, file) or _fetch(entry.repo, file, offline, on_download)
+    return Located(reference, path, entry)
 
 
 def _is_path(reference: str) -> bool:
@@ -62,11 +64,11 @@ def _split_hub_reference(reference: str) -> tuple[str, str]:
     return f"{parts[0]}/{parts[1]}", parts[2]
 
 
-def _in_wheel(entry: Entry) -> Path | None:
+def _in_wheel(entry: Entry, file: str) -> Path | None:
     """Return the entry's file inside an installed package, without importing the package."""
     spec = find_spec(entry.wheel) if entry.wheel else None
     folders = spec.submodule_search_locations or [] if spec else []
-    return next((path for folder in folders if (path := Path(folder) / entry.file).exists()), None)
+    return next((path for folder in folders if (path := Path(folder) / file).exists()), None)
 
 
 def _fetch(repo: str, file: str, offline: bool, on_download: Callable[[str], None]) -> Path:

@@ -5,43 +5,22 @@ from pathlib import Path
 import pytest
 
 from specli.errors import ModelError
-from specli.models.registry import Entry, find, load_registry
+from specli.models.registry import Entry, File
 from specli.models.store import locate
 
-REGISTRY = {"small": Entry("small", "org/repo", "model.gguf", wheel="some_wheel")}
-
-
-def test_every_draft_of_the_registry_is_one() -> None:
-    registry = load_registry()
-    for entry in registry.values():
-        assert entry.draft in {*registry, "ngram", "none"}
-        assert entry.file.endswith(".gguf")
-        assert entry.repo.count("/") == 1
-    assert registry["demo"].draft == "ngram"
-
-
-def test_an_unknown_alias_names_what_comes_near() -> None:
-    with pytest.raises(ModelError, match="no model is called 'lama-8b'") as raised:
-        find(load_registry(), "lama-8b")
-    assert "llama-8b" in raised.value.hint
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("[models.a", "models.toml: "),
-        ("[models.a]\nrepo = 'a/b'", "a: file is missing"),
-        ("[models.a]\nrepo = 'a/b'\nfile = 3", "a: file is 3, a string is wanted"),
-        ("[models.a]\nrepo = 'a/b'\nfile = 'c'\ndarft = 'd'", "a: unknown key 'darft'"),
-        ("models = 3", "models.toml"),
-    ],
-)
-def test_a_malformed_registry_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    path = tmp_path / "models.toml"
-    path.write_text(text)
-    with pytest.raises(ModelError) as raised:
-        load_registry(path)
-    assert said in raised.value.message
+REGISTRY = {
+    "small": Entry(
+        alias="small",
+        name="Small",
+        repo="org/repo",
+        files=(File("q4_0", "model.gguf"), File("q8_0", "model-q8.gguf")),
+        vocabulary="v",
+        params_b=0.1,
+        license="MIT",
+        context=2048,
+        wheel="some_wheel",
+    )
+}
 
 
 def test_a_path_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
