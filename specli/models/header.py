@@ -1,0 +1,163 @@
+"""The header of a GGUF file: its metadata and its list of tensors, nothing of the weights.
+
+The format is llama.cpp's, version 2 and 3 (docs/gguf.md in the ggml repository). The `gguf` package
+reads it too, but takes up to a minute for a large vocabulary: docs/adr/0006.
+"""
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from specli.errors import ModelError
+
+Value: TypeAlias = Any  # what a key holds: int, float, bool, str, or a list of one of them
+
+_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_STRING, _ARRAY = 8, 9
+_MAX_COUNT = 1 << 26  # more keys, tensors or array items than this is no model but nonsense
+
+
+class TruncatedError(ModelError):
+    """The bytes end before the header does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One tensor. shape: innermost dimension first. type: ggml_type."""
+
+    name: str
+    shape: tuple[int, ...]
+    type: int
+
+    @property
+    def n_elements(self) -> int:
+        """How many numbers it holds."""
+        return prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Everything that comes before the weights. size_bytes: where that ends."""
+
+    values: Mapping[str, Value]
+    tensors: tuple[Tensor, ...]
+    size_bytes: int
+
+    @property
+    def architecture(self) -> str:
+        """The name that llama.cpp has for the kind of network."""
+        return str(self.values.get("general.architecture", ""))
+
+    def of_architecture(self, key: str, default: Value = 0) -> Value:
+        """Return a value whose key begins with the architecture, such as `block_count`."""
+        return self.values.get(f"{self.architecture}.{key}", default)
+
+    @property
+    def n_params(self) -> int:
+        """How many numbers all tensors hold together."""
+        return sum(tensor.n_elements for tensor in self.tensors)
+
+
+def read_header(path: Path) -> Header:
+    """Read the header of a file, reading no more of it than that takes. Raises ModelError."""
+    size = 8 << 20
+    try:
+        with path.open("rb") as file:
+            while True:
+                file.seek(0)
+                data = file.read(size)
+                try:
+                    return parse_header(data)
+                except TruncatedError:
+                    if len(data) < size:
+                        raise
+                    size *= 4
+    except OSError as error:
+        raise ModelError(f"{path}: {error.strerror or error}") from None
+    except ModelError as error:
+        raise ModelError(f"{path}: {error.message}", error.hint) from None
+
+
+def parse_header(data: bytes) -> Header:
+    """Parse the first bytes of a GGUF file. Raises TruncatedError where more of them are needed."""
+    reader = _Reader(data)
+    if (magic := reader.take(4)) != b"GGUF":
+        raise ModelError(f"is not a GGUF file (it begins with {magic!r})")
+    if (version := reader.scalar("I")) not in (2, 3):
+        raise ModelError(f"has GGUF version {version}, 2 or 3 is wanted")
+    n_tensors, n_values = reader.count(), reader.count()
+    values = {reader.text(): reader.value(reader.scalar("I")) for _ in range(n_values)}
+    tensors = tuple(reader.tensor() for _ in range(n_tensors))
+    return Header(values, tensors, reader.at)
+
+
+class _Reader:
+    """Takes one thing after another from bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self.at = 0
+        self._data = data
+
+    def take(self, n: int) -> bytes:
+        start, self.at = self.at, self.at + n
+        if self.at > len(self._data):
+            raise TruncatedError("ends in the middle of its header", "fetch it again")
+        return self._data[start : self.at]
+
+    def scalar(self, code: str) -> Value:
+        return struct.unpack(f"<{code}", self.take(struct.calcsize(f"<{code}")))[0]
+
+    def count(self) -> int:
+        n = int(self.scalar("Q"))
+        if n > _MAX_COUNT:
+            raise ModelError(f"has a header that makes no sense (a count of {n})", "fetch it again")
+        return n
+
+    def text(self) -> str:
+        return self.take(self.count()).decode("utf-8", "replace")
+
+    def value(self, kind: int) -> Value:
+        if kind == _STRING:
+            return self.text()
+        if kind != _ARRAY:
+            return self.scalar(self._code(kind))
+        kind, n = self.scalar("I"), self.count()
+        if kind == _STRING:
+            return self._texts(n)
+        if kind == _ARRAY:
+            return [self.value(_ARRAY) for _ in range(n)]
+        return list(struct.unpack(f"<{n}{self._code(kind)}", self.take(n * self._width(kind))))
+
+    def tensor(self) -> Tensor:
+        name, n_dims = self.text(), self.scalar("I")
+        if n_dims > 8:
+            raise ModelError(f"has a tensor of {n_dims} dimensions", "fetch it again")
+        shape = tuple(self.scalar("Q") for _ in range(n_dims))
+        kind, _offset = self.scalar("I"), self.scalar("Q")
+        return Tensor(name, shape, kind)
+
+    def _texts(self, n: int) -> list[str]:
+        """Return n strings; a vocabulary has 100,000 and more, hence the flat loop."""
+        data, at, length = self._data, self.at, struct.Struct("<Q").unpack_from
+        texts = []
+        try:
+            for _ in range(n):
+                start = at + 8
+                at = start + length(data, at)[0]
+                texts.append(data[start:at].decode("utf-8", "replace"))
+        except struct.error:
+            at = len(data) + 1
+        self.at = at
+        self.take(0)
+        return texts
+
+    def _code(self, kind: int) -> str:
+        if kind not in _SCALARS:
+            raise ModelError(f"has a header that makes no sense (value type {kind})", "fetch it again")
+        return _SCALARS[kind]
+
+    def _width(self, kind: int) -> int:
+        return struct.calcsize(f"<{self._code(kind)}")

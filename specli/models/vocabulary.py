@@ -1,0 +1,63 @@
+"""A vocabulary as a GGUF header describes it, without llama.cpp.
+
+The defaults are llama.cpp's (llama_vocab::impl::load); files made since 2024 state most of them.
+"""
+
+from dataclasses import dataclass
+
+from specli.models.header import Header
+
+# tokenizer.ggml.model -> llama_vocab_type, BOS, EOS, whether BOS and EOS are added
+_DEFAULTS = {
+    "llama": (1, 1, 2, True, False),
+    "gpt2": (2, 11, 11, False, False),
+    "gemma4": (2, 2, 1, True, False),
+    "bert": (3, 101, -1, True, False),
+    "t5": (4, -1, 1, False, True),
+    "rwkv": (5, -1, -1, False, False),
+    "plamo2": (6, 1, 2, False, False),
+}
+_NONE = (0, -1, -1, False, False)
+# Pre-tokenizers whose models begin with a BOS even where the file does not say so.
+_PRE_WITH_BOS = {
+    *("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"),
+    *("jina-v5-nano", "tekken", "chameleon"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderVocabulary:
+    """The tokens of a model, read from its header."""
+
+    type: int
+    bos: int
+    eos: int
+    add_bos: bool
+    add_eos: bool
+    tokens: tuple[str, ...]
+
+    @property
+    def n_tokens(self) -> int:
+        """How many tokens there are."""
+        return len(self.tokens)
+
+    def text(self, token: int) -> bytes:
+        """Return a token as the vocabulary spells it."""
+        return self.tokens[token].encode() if 0 <= token < len(self.tokens) else b""
+
+
+def vocabulary_of(header: Header) -> HeaderVocabulary:
+    """Return the vocabulary of a model."""
+    values = header.values
+    model = values.get("tokenizer.ggml.model", "none")
+    kind, bos, eos, add_bos, add_eos = _DEFAULTS.get(model, _NONE)
+    if kind == 2 and values.get("tokenizer.ggml.pre") in _PRE_WITH_BOS:
+        add_bos = True
+    return HeaderVocabulary(
+        type=kind,
+        bos=values.get("tokenizer.ggml.bos_token_id", bos),
+        eos=values.get("tokenizer.ggml.eos_token_id", eos),
+        add_bos=values.get("tokenizer.ggml.add_bos_token", add_bos) or model == "gemma4",
+        add_eos=values.get("tokenizer.ggml.add_eos_token", add_eos),
+        tokens=tuple(values.get("tokenizer.ggml.tokens", ())),
+    )
