@@ -5,12 +5,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import numpy as np
 import psutil
 
 from specli.backend.context import ContextSettings, LlamaContext
-from specli.backend.model import LlamaModel
+from specli.backend.memory import gpu_free_bytes, measure_need
+from specli.backend.model import LlamaModel, Vocabulary
 from specli.backend.sampler import LlamaSampler
 from specli.chat import Answerer, ChatTemplate
 from specli.engine.cache import Cache
@@ -20,9 +23,11 @@ from specli.engine.planner import FixedPlanner
 from specli.engine.stats import Stats
 from specli.engine.types import Drafter
 from specli.errors import ModelError
-from specli.models.compatibility import check_pair
+from specli.memory import Room, check_fit
+from specli.models.compatibility import check_pair, check_sidecar
+from specli.models.header import architecture_of, file_bytes
 from specli.models.store import Located
-from specli.settings import DEFAULT_N_CTX, Settings
+from specli.settings import Settings, context_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,67 +64,28 @@ def open_session(
     Interrupted.
     """
     seed = secrets.randbits(32) if settings.seed is None else settings.seed
-
-    with ExitStack() as stack:
-
-        def load(located: Located, n_gpu_layers: int, *, mapped: bool) -> LlamaModel:
-            def on_share(share: float) -> bool:
-                on_load(located.name, share)
-                return not interrupted()
-
-            model = LlamaModel(located.path, n_gpu_layers, on_share, mapped=mapped)
-            return stack.enter_context(model)
-
-        def open_context(model: LlamaModel, n_ctx: int, n_rows: int) -> LlamaContext:
-            n_threads = settings.n_threads or psutil.cpu_count(logical=False) or 1
-            wanted = ContextSettings(n_ctx, n_rows, n_threads)
-            return stack.enter_context(LlamaContext(model, wanted, interrupted))
-
-        def sampler(model: LlamaModel) -> LlamaSampler:
-            made = LlamaSampler(settings.sampling, model.vocabulary.n_tokens)
-            return stack.enter_context(closing(made))
-
-        # A draft is small and all of it is used in every round: read it, and no page of it is held
-        # twice. The target is mapped.
-        draft = None
+    draft = None
+    with _Parts(settings, interrupted, on_load) as parts:
         if isinstance(pair.draft, Located):
-            draft = load(pair.draft, settings.draft_n_gpu_layers, mapped=False)
-        target = load(pair.target, settings.n_gpu_layers, mapped=True)
+            check_sidecar(architecture_of(pair.draft.path), pair.draft.name)
+        mapped = settings.force or check_memory(pair, settings)
+        # A draft is small and all of it is used in every round: read it, and no page of it is held
+        # twice (docs/adr/0005).
+        if isinstance(pair.draft, Located):
+            draft = parts.model(pair.draft, settings.draft_n_gpu_layers, mapped=False)
+        target = parts.model(pair.target, settings.n_gpu_layers, mapped=mapped)
         vocabulary = target.vocabulary
         if draft:
             check_pair(vocabulary, draft.vocabulary)
         template = _template(target, settings.chat_template)
-
-        n_ctx = _n_ctx(settings.n_ctx, target)
-        context = open_context(target, n_ctx, settings.k + 1)
-        drafter: Drafter = NoDrafter()
-        reason_off = ""
-        if pair.draft != "none" and settings.k > 0:
-            if not context.can_rewind():
-                reason_off = f"{pair.target.name} cannot drop rejected tokens from its memory"
-            elif draft:
-                draft_n_ctx = settings.draft_n_ctx
-                draft_context = open_context(
-                    draft, n_ctx if draft_n_ctx is None else _n_ctx(draft_n_ctx, draft), 1
-                )
-                if draft_context.can_rewind():
-                    drafter = ModelDrafter(
-                        Cache(draft_context),
-                        sampler(draft),
-                        vocabulary.eog,
-                        vocabulary.n_tokens,
-                        np.random.default_rng([seed, 1]),
-                    )
-                else:
-                    reason_off = f"{draft.path.stem} cannot drop rejected tokens from its memory"
-            else:
-                drafter = NgramDrafter()
-
+        n_ctx = context_size(settings.n_ctx, target.n_ctx_train)
+        context = parts.context(target, n_ctx, settings.k + 1)
+        drafter, reason_off = parts.drafter(pair, context, vocabulary, draft, seed)
         decoder = Decoder(
             Cache(context),
             drafter,
             FixedPlanner(settings.k),
-            sampler(target),
+            parts.sampler(target),
             vocabulary.eog,
             np.random.default_rng([seed, 0]),
             interrupted,
@@ -129,10 +95,105 @@ def open_session(
         yield Session(answerer, pair, drafter.name, reason_off, seed, n_ctx)
 
 
-def _n_ctx(wanted: int | None, model: LlamaModel) -> int:
-    if wanted is None:
-        return min(DEFAULT_N_CTX, model.n_ctx_train)
-    return wanted or model.n_ctx_train
+def check_memory(pair: Pair, settings: Settings) -> bool:
+    """Raise ModelError where a pair does not fit into memory; else say whether to map the target.
+
+    Only files that could fill the memory are reckoned up: that takes as long as reading a
+    vocabulary. Where it is that tight, a target whose weights llama.cpp lays out anew is read.
+    """
+    room = Room(psutil.virtual_memory().available, gpu_free_bytes())
+    files = [pair.target, *([pair.draft] if isinstance(pair.draft, Located) else [])]
+    if 4 * sum(file_bytes(located.path) for located in files) < room.ram_bytes:
+        return True
+    asked = [
+        (settings.n_ctx, settings.k + 1, settings.n_gpu_layers),
+        (settings.draft_n_ctx or settings.n_ctx, 1, settings.draft_n_gpu_layers),
+    ]
+    needs = [
+        measure_need(located.path, *wanted) for located, wanted in zip(files, asked, strict=False)
+    ]
+    smaller = _smaller(pair.target, room.total_bytes - sum(n.total_bytes for n in needs[1:]))
+    check_fit(needs, room, smaller)
+    return not needs[0].repacked
+
+
+def _smaller(target: Located, room_bytes: int) -> str:
+    """Return the name of the target's largest quantization that fits, "" where none is known to."""
+    entry = target.entry
+    fitting = [file for file in entry.files if 0 < file.size_bytes < room_bytes] if entry else []
+    best = max(fitting, key=lambda file: file.size_bytes, default=None)
+    return f"{entry.alias}:{best.quant}" if entry and best else ""
+
+
+class _Parts:
+    """Makes the parts of one session and closes them, the last made first."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        interrupted: Callable[[], bool],
+        on_load: Callable[[str, float], None],
+    ) -> None:
+        self._settings = settings
+        self._interrupted = interrupted
+        self._on_load = on_load
+        self._stack = ExitStack()
+
+    def model(self, located: Located, n_gpu_layers: int, *, mapped: bool) -> LlamaModel:
+        def on_share(share: float) -> bool:
+            self._on_load(located.name, share)
+            return not self._interrupted()
+
+        model = LlamaModel(located.path, n_gpu_layers, on_share, mapped=mapped)
+        return self._stack.enter_context(model)
+
+    def context(self, model: LlamaModel, n_ctx: int, n_rows: int) -> LlamaContext:
+        n_threads = self._settings.n_threads or psutil.cpu_count(logical=False) or 1
+        wanted = ContextSettings(n_ctx, n_rows, n_threads)
+        return self._stack.enter_context(LlamaContext(model, wanted, self._interrupted))
+
+    def sampler(self, model: LlamaModel) -> LlamaSampler:
+        made = LlamaSampler(self._settings.sampling, model.vocabulary.n_tokens)
+        return self._stack.enter_context(closing(made))
+
+    def drafter(
+        self,
+        pair: Pair,
+        target: LlamaContext,
+        vocabulary: Vocabulary,
+        draft: LlamaModel | None,
+        seed: int,
+    ) -> tuple[Drafter, str]:
+        """Return what guesses and, where that is nothing though it was wanted, why."""
+        if pair.draft == "none" or self._settings.k == 0:
+            return NoDrafter(), ""
+        if not target.can_rewind():
+            return NoDrafter(), _CANNOT_REWIND.format(pair.target.name)
+        if draft is None:
+            return NgramDrafter(), ""
+        n_ctx = self._settings.draft_n_ctx
+        n_ctx = target.n_ctx if n_ctx is None else context_size(n_ctx, draft.n_ctx_train)
+        context = self.context(draft, n_ctx, 1)
+        if not context.can_rewind():
+            return NoDrafter(), _CANNOT_REWIND.format(draft.path.stem)
+        rng = np.random.default_rng([seed, 1])
+        sampler = self.sampler(draft)
+        n_vocab = vocabulary.n_tokens
+        return ModelDrafter(Cache(context), sampler, vocabulary.eog, n_vocab, rng), ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+
+_CANNOT_REWIND = "{} cannot drop rejected tokens from its memory"
 
 
 def _template(model: LlamaModel, path: Path | None) -> ChatTemplate | None:

@@ -40,7 +40,8 @@ class Settings:
 
     k: guesses in a round. n_ctx, draft_n_ctx: tokens; 0 for as many as the model was trained for;
     None for the default. n_threads: None for one per physical core. n_gpu_layers: -1 for all. seed:
-    None for a new one. max_tokens: of one answer; None for as many as the context holds.
+    None for a new one. max_tokens: of one answer; None for as many as the context holds. force:
+    load models that do not fit into memory.
     """
 
     k: int = 3
@@ -54,6 +55,7 @@ class Settings:
     chat_template: Path | None = None
     stops: tuple[str, ...] = ()
     max_tokens: int | None = None
+    force: bool = False
 
     def __post_init__(self) -> None:
         """Raise UsageError where a value makes no sense."""
@@ -65,6 +67,13 @@ class Settings:
         _check("--threads", 1 if self.n_threads is None else self.n_threads, 1, 512)
         _check("--gpu-layers", self.n_gpu_layers, -1, 2**16)
         _check("--draft-gpu-layers", self.draft_n_gpu_layers, -1, 2**16)
+
+
+def context_size(wanted: int | None, n_ctx_train: int) -> int:
+    """Return the tokens of a context: those wanted, 0 for all that the model was trained for."""
+    if wanted is None:
+        return min(DEFAULT_N_CTX, n_ctx_train)
+    return wanted or n_ctx_train
 
 
 def _check(option: str, value: float, least: float, most: float | None) -> None:

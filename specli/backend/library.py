@@ -3,7 +3,8 @@
 import ctypes
 import sys
 from collections import deque
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -12,6 +13,7 @@ from specli.errors import ModelError
 
 _LOG_LEVEL_ERROR = 4
 _errors: deque[str] = deque(maxlen=20)
+_listeners: list[list[str]] = []
 
 
 @cache
@@ -41,10 +43,23 @@ def llama() -> ModuleType:
 @cache
 def _log_callback(library: ModuleType) -> Any:
     def keep_errors(level: int, text: bytes, _: ctypes.c_void_p) -> None:
+        for lines in _listeners:
+            lines.append(text.decode("utf-8", "replace"))
         if level == _LOG_LEVEL_ERROR:
             _errors.append(text.decode("utf-8", "replace").strip())
 
     return library.llama_log_callback(keep_errors)
+
+
+@contextmanager
+def log_lines() -> Iterator[list[str]]:
+    """Collect what llama.cpp logs, of every level, for as long as the context lasts."""
+    lines: list[str] = []
+    _listeners.append(lines)
+    try:
+        yield lines
+    finally:
+        _listeners.remove(lines)
 
 
 def last_errors() -> str:

@@ -76,13 +76,15 @@ class LlamaModel:
         on_load: Callable[[float], bool] = _go_on,
         *,
         mapped: bool = True,
+        allocated: bool = True,
     ) -> None:
         """Load a GGUF file.
 
         n_gpu_layers: how many layers go to the GPU; -1 for all. on_load: told how much is loaded, 0
         to 1; a False breaks the loading off. mapped: let llama.cpp map the file into memory, which
         starts at once and survives little memory; else read it, which holds no page twice where
-        llama.cpp lays weights out anew for this CPU. Raises ModelError, Interrupted.
+        llama.cpp lays weights out anew for this CPU. allocated: False to reckon only what memory
+        the model would take. Raises ModelError, Interrupted.
         """
         _check_file(path)
         self._lib = llama()
@@ -96,8 +98,9 @@ class LlamaModel:
 
         params = self._lib.llama_model_default_params()
         params.n_gpu_layers = n_gpu_layers
-        if not mapped:
+        if not mapped or not allocated:
             params.load_mode = self._lib.LLAMA_LOAD_MODE_NONE
+        params.no_alloc = not allocated
         params.progress_callback = self._lib.llama_progress_callback(progress)
         last_errors()
         self.handle = self._lib.llama_model_load_from_file(str(path).encode(), params)
@@ -114,6 +117,18 @@ class LlamaModel:
     def n_ctx_train(self) -> int:
         """The context that the model was trained for."""
         return int(self._lib.llama_model_n_ctx_train(self.handle))
+
+    @property
+    def n_layers(self) -> int:
+        """How many blocks it has."""
+        return int(self._lib.llama_model_n_layer(self.handle))
+
+    @property
+    def architecture(self) -> str:
+        """The name that llama.cpp has for the kind of network."""
+        buffer = ctypes.create_string_buffer(128)
+        self._lib.llama_model_meta_val_str(self.handle, b"general.architecture", buffer, 128)
+        return buffer.value.decode("utf-8", "replace")
 
     @property
     def n_swa(self) -> int:

@@ -110,6 +110,9 @@ class ModelOptions:
     draft_gpu_layers: Annotated[
         int, _option("Machine", "--draft-gpu-layers", help="Layers of the draft on the GPU.")
     ] = -1
+    force: Annotated[
+        bool, _option("Machine", "--force", help="Load models that do not fit into memory.")
+    ] = False
     json: Annotated[
         bool, _option("Output", "--json", help="Print events as JSON lines instead of text.")
     ] = False
@@ -133,6 +136,7 @@ class ModelOptions:
             chat_template=self.chat_template,
             stops=tuple(self.stop or ()),
             max_tokens=self.max_tokens,
+            force=self.force,
         )
 
 

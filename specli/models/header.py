@@ -4,6 +4,8 @@ The format is llama.cpp's, version 2 and 3 (docs/gguf.md in the ggml repository)
 reads it too, but takes up to a minute for a large vocabulary: docs/adr/0006.
 """
 
+import glob
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from specli.errors import ModelError
 
 Value: TypeAlias = Any  # what a key holds: int, float, bool, str, or a list of one of them
 
-_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
 _STRING, _ARRAY = 8, 9
 _MAX_COUNT = 1 << 26  # more keys, tensors or array items than this is no model but nonsense
 
@@ -79,6 +81,30 @@ def read_header(path: Path) -> Header:
         raise ModelError(f"{path}: {error.strerror or error}") from None
     except ModelError as error:
         raise ModelError(f"{path}: {error.message}", error.hint) from None
+
+
+def file_bytes(path: Path) -> int:
+    """Return the size of a model's file, of a split model (-00001-of-0000N) that of all parts."""
+    split = re.search(r"-00001-of-(\d{5})\.gguf$", path.name)
+    start = glob.escape(path.name[: split.start()]) if split else ""
+    parts = path.parent.glob(f"{start}-?????-of-{split[1]}.gguf") if split else [path]
+    return sum(part.stat().st_size for part in parts if part.is_file())
+
+
+def architecture_of(path: Path) -> str:
+    """Return the architecture alone: by custom it is the first key of the file.
+
+    "" where the file cannot be read as one: loading it will say why.
+    """
+    try:
+        with path.open("rb") as file:
+            reader = _Reader(file.read(4096))
+        reader.take(24)
+        if reader.text() == "general.architecture":
+            return str(reader.value(reader.scalar("I")))
+        return read_header(path).architecture
+    except (OSError, ModelError):
+        return ""
 
 
 def parse_header(data: bytes) -> Header:
@@ -156,7 +182,9 @@ class _Reader:
 
     def _code(self, kind: int) -> str:
         if kind not in _SCALARS:
-            raise ModelError(f"has a header that makes no sense (value type {kind})", "fetch it again")
+            raise ModelError(
+                f"has a header that makes no sense (value type {kind})", "fetch it again"
+            )
         return _SCALARS[kind]
 
     def _width(self, kind: int) -> int:

@@ -1,0 +1,88 @@
+"""Whether a pair fits into this machine, and what would fit where it does not."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from specli.errors import ModelError
+
+MIN_N_CTX = 512  # a smaller context is no help to anybody
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What one model takes.
+
+    compute_bytes: scratch buffers and the rows of logits. repacked: llama.cpp lays out some
+    weights anew for this CPU, so that a mapped file is held twice in part.
+    """
+
+    weights_bytes: int
+    cache_bytes: int
+    compute_bytes: int
+    n_ctx: int
+    n_layers: int
+    repacked: bool = False
+
+    @property
+    def total_bytes(self) -> int:
+        """All of it."""
+        return self.weights_bytes + self.cache_bytes + self.compute_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is free. gpu_bytes: on all GPUs that llama.cpp sees, 0 without one."""
+
+    ram_bytes: int
+    gpu_bytes: int = 0
+
+    @property
+    def total_bytes(self) -> int:
+        """All of it; a GPU that shares its memory with the CPU counts once."""
+        return self.ram_bytes + self.gpu_bytes
+
+
+def check_fit(needs: Sequence[Need], room: Room, smaller: str = "") -> None:
+    """Raise ModelError where models, the target first, do not fit, with what would.
+
+    smaller: how to name a quantization of the target that fits, "" where there is none.
+    """
+    total = sum(need.total_bytes for need in needs)
+    if total <= room.total_bytes:
+        return
+    weights = sum(need.weights_bytes for need in needs)
+    caches = sum(need.cache_bytes for need in needs)
+    message = (
+        f"needs {gib(total)} (weights {gib(weights)}, KV cache {gib(caches)}, "
+        f"buffers {gib(total - weights - caches)}), {gib(room.ram_bytes)} of memory is free"
+    )
+    if room.gpu_bytes:
+        message += f" and {gib(room.gpu_bytes)} on the GPU"
+    raise ModelError(message, _advice(needs, room, smaller))
+
+
+def layers_that_fit(need: Need, gpu_bytes: int) -> int:
+    """Return how many layers of a model go to a GPU with that much free memory."""
+    per_layer = (need.weights_bytes + need.cache_bytes) / max(need.n_layers, 1)
+    return max(0, min(need.n_layers, int((gpu_bytes - need.compute_bytes) / max(per_layer, 1))))
+
+
+def gib(size_bytes: float) -> str:
+    """Return a size as people read it."""
+    if abs(size_bytes) < 1 << 30:
+        return f"{size_bytes / (1 << 20):.1f} MiB"
+    return f"{size_bytes / (1 << 30):.1f} GiB"
+
+
+def _advice(needs: Sequence[Need], room: Room, smaller: str) -> str:
+    advice = []
+    per_token = sum(need.cache_bytes / need.n_ctx for need in needs)
+    fixed = sum(need.total_bytes - need.cache_bytes for need in needs)
+    n_ctx = int((room.total_bytes - fixed) / per_token) // 256 * 256 if per_token else 0
+    if n_ctx >= MIN_N_CTX:
+        advice.append(f"--ctx {n_ctx} fits")
+    if smaller:
+        advice.append(f"{smaller} fits")
+    if not advice:
+        advice.append("a smaller model or a smaller quantization is wanted")
+    return f"{'; '.join(advice)}; --force goes on all the same"
