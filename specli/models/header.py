@@ -173,6 +173,8 @@ class _Reader:
             for _ in range(n):
                 start = at + 8
                 at = start + length(data, at)[0]
+                if at > len(data):
+                    break
                 texts.append(data[start:at].decode("utf-8", "replace"))
         except struct.error:
             at = len(data) + 1
