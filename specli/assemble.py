@@ -199,8 +199,10 @@ _CANNOT_REWIND = "{} cannot drop rejected tokens from its memory"
 def _template(model: LlamaModel, path: Path | None) -> ChatTemplate | None:
     try:
         source = path.read_text(encoding="utf-8") if path else model.chat_template
-    except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(f"{path}: cannot be read as a chat template: {error}") from None
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise ModelError(f"{path}: cannot be read as a chat template: not UTF-8") from None
     if not source:
         return None
     vocabulary = model.vocabulary

@@ -11,7 +11,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from specli.engine.decode import Decoder
 from specli.engine.stats import Stats
 from specli.engine.types import End, Prefill, Reason, Round
-from specli.errors import ModelError, UsageError
+from specli.errors import ModelError, TooLongError, UsageError
 from specli.text import TextStream
 
 
@@ -123,10 +123,7 @@ class Answerer:
             raise UsageError("the prompt is empty", "give a text as an argument or through a pipe")
         n_ctx = self.decoder.target.model.n_ctx
         if len(tokens) >= n_ctx:
-            raise UsageError(
-                f"the prompt has {len(tokens)} tokens, the context holds {n_ctx}",
-                f"use --ctx {len(tokens) + 512} or more, or a shorter prompt",
-            )
+            raise TooLongError(len(tokens), n_ctx)
         return self._stream(tokens, max_tokens)
 
     def _stream(self, prompt: list[int], max_tokens: int | None) -> Iterator[AnswerEvent]:

@@ -18,6 +18,18 @@ class UsageError(SpecliError):
     exit_code = 2
 
 
+class TooLongError(UsageError):
+    """A prompt does not fit into the context (exit 2)."""
+
+    def __init__(self, n_tokens: int, n_ctx: int) -> None:
+        super().__init__(
+            f"the prompt has {n_tokens} tokens, the context holds {n_ctx}",
+            f"use --ctx {n_tokens + 512} or more, or a shorter prompt",
+        )
+        self.n_tokens = n_tokens
+        self.n_ctx = n_ctx
+
+
 class ModelError(SpecliError):
     """A model cannot be found, fetched or loaded (exit 3)."""
 

@@ -61,6 +61,8 @@ class Settings:
         """Raise UsageError where a value makes no sense."""
         _check("--draft-tokens", self.k, 0, MAX_DRAFT_TOKENS)
         _check("--max-tokens", self.max_tokens or 0, 0, None)
+        if "" in self.stops:
+            raise UsageError("--stop is empty, a text is wanted")
         _check("--seed", self.seed or 0, 0, 2**64 - 1)
         _check("--ctx", self.n_ctx or 0, 0, 2**24)
         _check("--draft-ctx", self.draft_n_ctx or 0, 0, 2**24)

@@ -2,12 +2,12 @@
 
 import os
 import re
-from collections import namedtuple
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from specli.assemble import Pair, Settings, open_session
+from specli.assemble import Pair, open_session
 from specli.backend.context import ContextSettings, LlamaContext
 from specli.backend.library import log_lines
 from specli.backend.memory import measure_need
@@ -15,6 +15,7 @@ from specli.backend.model import LlamaModel
 from specli.errors import ModelError
 from specli.memory import Need, Room, check_fit, gib, layers_that_fit
 from specli.models.store import Located
+from specli.settings import Settings
 
 GIB = 1 << 30
 _REPORT = re.compile(r"(?:model|compute|output|KV|RS) buffer size =\s+([\d.]+) MiB")
@@ -101,7 +102,7 @@ def test_sizes_as_people_read_them() -> None:
 def test_a_machine_with_too_little_memory_refuses_before_loading(
     tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory = namedtuple("memory", "available total")(1 << 20, 1 << 30)
+    memory = SimpleNamespace(available=1 << 20, total=1 << 30)
     monkeypatch.setattr("psutil.virtual_memory", lambda: memory)
     pair = Pair(Located("target", tiny / "target.gguf"), Located("draft", tiny / "draft.gguf"))
     with (

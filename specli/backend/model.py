@@ -77,6 +77,7 @@ class LlamaModel:
         *,
         mapped: bool = True,
         allocated: bool = True,
+        vocabulary_only: bool = False,
     ) -> None:
         """Load a GGUF file.
 
@@ -84,7 +85,7 @@ class LlamaModel:
         to 1; a False breaks the loading off. mapped: let llama.cpp map the file into memory, which
         starts at once and survives little memory; else read it, which holds no page twice where
         llama.cpp lays weights out anew for this CPU. allocated: False to reckon only what memory
-        the model would take. Raises ModelError, Interrupted.
+        the model would take. vocabulary_only: load no weights. Raises ModelError, Interrupted.
         """
         _check_file(path)
         self._lib = llama()
@@ -101,6 +102,7 @@ class LlamaModel:
         if not mapped or not allocated:
             params.load_mode = self._lib.LLAMA_LOAD_MODE_NONE
         params.no_alloc = not allocated
+        params.vocab_only = vocabulary_only
         params.progress_callback = self._lib.llama_progress_callback(progress)
         last_errors()
         self.handle = self._lib.llama_model_load_from_file(str(path).encode(), params)

@@ -14,7 +14,7 @@ from specli.errors import Interrupted, SpecliError
 
 app = typer.Typer(
     name="specli",
-    no_args_is_help=True,
+    invoke_without_command=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -36,6 +36,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def specli(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
@@ -44,6 +45,8 @@ def specli(
 
     Example: specli run "Why is the sky blue?"
     """
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 def main() -> None:

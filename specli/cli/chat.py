@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from specli.cli.options import ModelOptions, with_model_options
 from specli.cli.streams import say, say_error
-from specli.errors import SpecliError
+from specli.errors import ModelError, SpecliError, TooLongError
 
 if TYPE_CHECKING:
     from prompt_toolkit.history import History
@@ -18,9 +18,9 @@ HELP = """\
 /help            show this
 /reset           forget the conversation, keep the system message
 /stats           show the statistics of the last answer
-/system [TEXT]   show or set the system message
+/system [TEXT]   show or set the system message, from the next answer on
 /exit            leave, as Ctrl-D does
-Ctrl-C stops an answer; at the prompt it leaves."""
+Ctrl-C stops an answer and clears a line; on an empty line it leaves."""
 
 
 @with_model_options
@@ -35,9 +35,9 @@ def chat(options: ModelOptions) -> None:
     """
     from specli.cli.session import load_session, stdin_is_terminal
 
-    with load_session(options) as ready:
+    with load_session(options, conversation=True) as ready:
         talk = Talk(ready, options)
-        for line in _typed_lines() if stdin_is_terminal() else _piped_lines():
+        for line in _typed_lines(ready) if stdin_is_terminal() else _piped_lines():
             if not talk.take(line):
                 return
 
@@ -46,6 +46,12 @@ class Talk:
     """The state of a conversation, and what the user can do to it."""
 
     def __init__(self, ready: "Ready", options: ModelOptions) -> None:
+        """Raise ModelError where the model cannot hold a conversation."""
+        if ready.session.answerer.template is None:
+            raise ModelError(
+                f"{ready.session.pair.target.name} has no chat template",
+                "give one with --chat-template FILE, or continue a text with specli run --raw",
+            )
         self._ready = ready
         self._max_tokens = options.max_tokens
         self._system = options.system or ""
@@ -71,6 +77,10 @@ class Talk:
                 say("hint", "/help lists them")
             elif command:
                 self._answer(line)
+        except TooLongError as error:
+            n_tokens, n_ctx = error.n_tokens, error.n_ctx
+            say("error", f"that makes {n_tokens} tokens of conversation, the context holds {n_ctx}")
+            say("hint", "/reset forgets it; a shorter message may do; --ctx sets a larger context")
         except SpecliError as error:
             say_error(error)
         return True
@@ -111,15 +121,32 @@ def _piped_lines() -> Iterator[str]:
     return iter(read_stdin().splitlines()) if sys.stdin else iter(())
 
 
-def _typed_lines() -> Iterator[str]:
-    """Yield what is typed at the prompt. Ctrl-D ends it, Ctrl-C raises KeyboardInterrupt."""
+def _typed_lines(ready: "Ready") -> Iterator[str]:
+    """Yield what is typed at the prompt.
+
+    Ctrl-D ends it. Ctrl-C clears the line, and raises KeyboardInterrupt where it is empty.
+    """
     from prompt_toolkit import PromptSession
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
     from prompt_toolkit.output import create_output
 
+    keys = KeyBindings()
+
+    @keys.add("c-c")
+    def _(event: KeyPressEvent) -> None:
+        if event.current_buffer.text:
+            event.current_buffer.reset()
+        else:
+            event.app.exit(exception=KeyboardInterrupt, style="class:aborting")
+
     session: PromptSession[str] = PromptSession(
-        "> ", history=_history(), output=create_output(stdout=sys.stderr, always_prefer_tty=True)
+        "> ",
+        history=_history(),
+        key_bindings=keys,
+        output=create_output(stdout=sys.stderr, always_prefer_tty=True),
     )
-    print("/help lists the commands, Ctrl-D leaves.", file=sys.stderr)
+    name, method = ready.session.pair.target.name, ready.session.method
+    print(f"{name}, drafts by {method}. /help lists commands, Ctrl-D leaves.", file=sys.stderr)
     while True:
         try:
             yield session.prompt()

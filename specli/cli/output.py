@@ -2,45 +2,41 @@
 
 import json
 import sys
-import time
 from dataclasses import asdict
 from typing import Any, Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from specli.assemble import Session
 from specli.chat import AnswerEvent, Done, Text
 from specli.chat import Progress as PromptProgress
 from specli.cli.streams import one_file, say, write
 from specli.engine.stats import Stats
+from specli.engine.types import Reason
 from specli.models.store import Located
 from specli.settings import Settings
 from specli.text import terminal_safe
 
+LONG_PROMPT = 64  # tokens; a shorter one is evaluated before a bar could be seen
+
 
 class Waiting:
-    """A progress bar on a terminal's stderr, for what takes longer than a second."""
+    """A progress bar on a terminal's stderr while nothing else is to be seen."""
 
     def __init__(self) -> None:
-        self._started = time.monotonic()
-        self._what = ""
         self._bar: Progress | None = None
 
     def show(self, what: str, share: float) -> None:
         """Say how much, 0 to 1, of something is done."""
-        if what != self._what:
-            self.close()
-            self._what, self._started = what, time.monotonic()
-        if share >= 1.0:
-            self.close()
-        elif self._bar:
-            self._bar.update(self._bar.task_ids[0], completed=share)
-        elif time.monotonic() - self._started > 1.0 and sys.stderr.isatty():
-            columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()
+        if self._bar is None:
+            if not sys.stderr.isatty():
+                return
+            columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn()
             self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
             self._bar.add_task(what, total=1.0)
             self._bar.start()
+        self._bar.update(self._bar.task_ids[0], description=what, completed=share)
 
     def close(self) -> None:
         """Take the bar away."""
@@ -62,10 +58,12 @@ class Output(Protocol):
 class HumanOutput:
     """The answer as text; a line of statistics after it."""
 
-    def __init__(self, with_stats: bool) -> None:
+    def __init__(self, with_stats: bool, ends_lines: bool) -> None:
+        """ends_lines: end each answer's last line, also in a pipe."""
         self._with_stats = with_stats
         self._waiting = Waiting()
         self._terminal = sys.stdout.isatty()
+        self._ends_lines = ends_lines or self._terminal
         self._k = 0
         self._last = "\n"
 
@@ -78,19 +76,20 @@ class HumanOutput:
     def event(self, event: AnswerEvent) -> None:
         """Write text as it comes, byte for byte into a pipe, harmless on a terminal."""
         if isinstance(event, PromptProgress):
-            self._waiting.show("prompt", event.n_done / max(event.n_total, 1))
+            if event.n_total > LONG_PROMPT and event.n_done < event.n_total:
+                self._waiting.show("reading the prompt", event.n_done / event.n_total)
         elif isinstance(event, Text):
             self._waiting.close()
             self._last = event.text
             write(terminal_safe(event.text) if self._terminal else event.text)
         elif isinstance(event, Done):
             self._waiting.close()
-            if self._terminal:
+            if self._ends_lines:
                 write("\n")
             if self._with_stats:
-                if one_file() and not self._terminal and not self._last.endswith("\n"):
+                if one_file() and not self._ends_lines and not self._last.endswith("\n"):
                     print(file=sys.stderr)
-                print(stats_line(event.stats, self._k), file=sys.stderr, flush=True)
+                print(stats_line(event.stats, self._k, event.reason), file=sys.stderr, flush=True)
 
 
 class JsonOutput:
@@ -123,15 +122,25 @@ class JsonOutput:
         write(json.dumps(fields, ensure_ascii=False) + "\n")
 
 
-def stats_line(stats: Stats, k: int) -> str:
+def stats_line(stats: Stats, k: int, reason: Reason) -> str:
     """Return the statistics of an answer in one line."""
     parts = [f"{stats.predicted_n} tokens at {stats.predicted_per_second:.1f}/s"]
     if stats.method == "none":
         head = f"speculation off{f' ({stats.reason_off})' if stats.reason_off else ''}"
     else:
-        head, n_drafted = f"speculation on ({stats.method}, k={k})", stats.draft_n
-        rate = f"{100 * stats.draft_n_accepted / n_drafted:.0f}%" if n_drafted else "-"
-        parts.append(f"{rate} of {n_drafted} guesses accepted")
+        head = f"speculation on ({stats.method}, k={k})"
+        if stats.draft_n:
+            rate = stats.draft_n_accepted / stats.draft_n
+            parts.append(f"{rate:.0%} of {stats.draft_n} guesses accepted")
         parts.append(f"{stats.mean_tokens_per_round:.2f} tokens/round")
     parts.append(f"prompt {stats.prompt_n} new + {stats.cache_n} cached in {stats.prompt_s:.2f} s")
+    if reason in _CUT_SHORT:
+        parts.append(_CUT_SHORT[reason])
     return f"{head}: {', '.join(parts)}"
+
+
+_CUT_SHORT: dict[Reason, str] = {
+    "length": "cut by --max-tokens",
+    "context": "cut by the full context",
+    "interrupted": "interrupted",
+}

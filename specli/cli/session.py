@@ -27,15 +27,24 @@ class Ready:
 
 
 @contextmanager
-def load_session(options: ModelOptions) -> Iterator[Ready]:
-    """Check the options, find the files, load them, say what starts."""
+def load_session(options: ModelOptions, conversation: bool = False) -> Iterator[Ready]:
+    """Check the options, find the files, load them, say what starts.
+
+    conversation: several answers follow each other, so each ends its line.
+    """
     settings = options.settings()
-    output: Output = JsonOutput() if options.json else HumanOutput(options.stats)
+    output: Output = JsonOutput() if options.json else HumanOutput(options.stats, conversation)
     interrupt, waiting = Interrupt(), Waiting()
     pair = find_pair(options)
     with ExitStack() as stack:
         with interrupt.listening(), closing(waiting):
-            opened = open_session(pair, settings, interrupt, waiting.show)
+            waiting.show(f"loading {pair.target.name}", 0.0)
+            opened = open_session(
+                pair,
+                settings,
+                interrupt,
+                lambda name, share: waiting.show(f"loading {name}", share),
+            )
             session = stack.enter_context(opened)
         if interrupt():
             raise Interrupted("interrupted")
@@ -47,7 +56,7 @@ def find_pair(options: ModelOptions) -> Pair:
     """Locate target and draft; where no draft is named, the registered one, else n-gram."""
     registry = load_registry()
     if options.target is None:
-        say("hint", f"no model named: {DEFAULT_TARGET} answers; choose one with --target")
+        say("hint", f"{DEFAULT_TARGET}, a very small model, answers; choose another with --target")
     target = locate(options.target or DEFAULT_TARGET, registry, options.offline, _on_download)
     wanted = options.draft or (target.entry.draft if target.entry else "ngram")
     if wanted in ("ngram", "none"):

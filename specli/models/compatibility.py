@@ -74,8 +74,9 @@ class Comparison:
 
 def compare(target: Vocabulary, draft: Vocabulary) -> Comparison:
     """Compare two vocabularies as llama.cpp does, but say everything that differs."""
-    n = min(target.n_tokens, draft.n_tokens)
     size_difference = draft.n_tokens - target.n_tokens
+    comparable = target.type == draft.type and abs(size_difference) <= MAX_SIZE_DIFFERENCE
+    n = min(target.n_tokens, draft.n_tokens) if comparable else 0
     differences = tuple(
         Difference(token, *(text.decode("utf-8", "replace") for text in texts))
         for token in range(n)

@@ -74,7 +74,7 @@ def test_with_no_model_named_demo_answers_and_a_hint_says_so(specli: Specli) -> 
     done = specli("run", "Say hello.", "-n", 5, "--no-stats", "--offline")
     assert done.code == 0
     assert done.out
-    assert done.err.startswith("hint: no model named: demo answers")
+    assert done.err.startswith("hint: demo, a very small model, answers")
     assert done.err.count("\n") == 1
 
 
@@ -128,7 +128,7 @@ def test_bad_input_is_one_clear_line(
     done = specli("run", "hello", *(arg.format(tiny=tiny, tmp=tmp_path) for arg in args))
     assert done.code == code
     assert done.out == ""
-    lines = [line for line in done.err.splitlines() if not line.startswith("hint: no model")]
+    lines = [line for line in done.err.splitlines() if not line.startswith("hint: demo,")]
     assert lines[0].startswith("error: ")
     assert all(line.startswith("hint: ") for line in lines[1:])
     assert len(lines) <= 2
