@@ -1,6 +1,16 @@
-"""Run the command line as ``python -m specli``."""
+"""The entry point: `specli`, or `python -m specli`."""
 
-from specli.cli.app import main
+import signal
+
+
+def main() -> None:
+    """Run the command line. Until its modules are there, Ctrl-C ends the process without a word."""
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from specli.cli.app import main as run
+
+    signal.signal(signal.SIGINT, before)
+    run()
+
 
 if __name__ == "__main__":
     main()

@@ -179,7 +179,7 @@ class _Parts:
         rng = np.random.default_rng([seed, 1])
         sampler = self.sampler(draft)
         n_vocab = vocabulary.n_tokens
-        return ModelDrafter(Cache(context), sampler, vocabulary.eog, n_vocab, rng), ""
+        return ModelDrafter(Cache(context), sampler, n_vocab, rng), ""
 
     def __enter__(self) -> Self:
         return self

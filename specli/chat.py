@@ -1,11 +1,15 @@
 """A conversation becomes prompt tokens, the engine's rounds become text."""
 
+import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias
 
-from jinja2 import TemplateError
+from jinja2 import TemplateError, nodes
+from jinja2.ext import Extension
+from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from specli.engine.decode import Decoder
@@ -61,39 +65,60 @@ class Tokenizer(Protocol):
 
 
 class ChatTemplate:
-    """A model's Jinja template. It comes from an untrusted file and runs in jinja2's sandbox."""
+    """A model's Jinja template. It comes from an untrusted file and runs in jinja2's sandbox.
+
+    It finds what transformers' apply_chat_template gives: that is what templates are written for.
+    """
 
     def __init__(self, source: str, bos: str, eos: str) -> None:
-        """bos, eos: how the vocabulary spells these tokens."""
+        """bos, eos: how the vocabulary spells these tokens. Raises ModelError."""
         environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", Generation]
         )
+        environment.filters["tojson"] = _to_json
         environment.globals["raise_exception"] = _raise_exception
         environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
-        self._special = {"bos_token": bos, "eos_token": eos}
-        try:
+        self._fixed = {"bos_token": bos, "eos_token": eos, "tools": None, "documents": None}
+        with _blamed_on_the_template("is broken"):
             self._template = environment.from_string(source)
-        except TemplateError as error:
-            raise ModelError(f"the chat template is broken: {error}", _TEMPLATE_HINT) from None
 
     def render(self, messages: Sequence[Message]) -> str:
         """Return the conversation as the model wants it, up to where its answer begins."""
         turns = [{"role": message.role, "content": message.content} for message in messages]
-        try:
-            return self._template.render(
-                messages=turns, add_generation_prompt=True, **self._special
-            )
-        except (TemplateError, TypeError, ValueError, OverflowError) as error:
-            raise ModelError(
-                f"the chat template refuses this conversation: {error}", _TEMPLATE_HINT
-            ) from None
+        with _blamed_on_the_template("refuses this conversation"):
+            return self._template.render(messages=turns, add_generation_prompt=True, **self._fixed)
 
 
-_TEMPLATE_HINT = "give another one with --chat-template FILE, or send the text as it is with --raw"
+class Generation(Extension):
+    """Let {% generation %} ... {% endgeneration %} do nothing: it marks answers for training."""
+
+    tags = {"generation"}  # noqa: RUF012  # as jinja2 declares it
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        """Return what is inside."""
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+@contextmanager
+def _blamed_on_the_template(what: str) -> Iterator[None]:
+    """Turn whatever a template does wrong into a ModelError: it is somebody else's program."""
+    try:
+        yield
+    except Exception as error:
+        said = str(error) or type(error).__name__
+        raise ModelError(
+            f"the chat template {what}: {said}",
+            "give another one with --chat-template FILE, or use specli run --raw",
+        ) from None
 
 
 def _raise_exception(message: str) -> Any:
     raise TemplateError(message)
+
+
+def _to_json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +134,10 @@ class Answerer:
     def reply(self, messages: Sequence[Message], max_tokens: int | None) -> Iterator[AnswerEvent]:
         """Answer the last message of a conversation."""
         if self.template is None:
-            raise ModelError("this model has no chat template", _TEMPLATE_HINT)
+            raise ModelError(
+                "this model has no chat template",
+                "give one with --chat-template FILE, or send the text as it is with --raw",
+            )
         return self.complete(self.template.render(messages), max_tokens)
 
     def complete(self, prompt: str, max_tokens: int | None) -> Iterator[AnswerEvent]:
@@ -142,6 +170,7 @@ class Answerer:
                     yield Done("stop", stats)
                     return
             elif isinstance(event, End):
+                stats.reason_off = stats.reason_off or self.decoder.drafter.muted
                 if rest := text.flush():
                     yield Text(rest, drafted=False)
                 yield Done(event.reason, stats)

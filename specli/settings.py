@@ -28,7 +28,7 @@ class SamplingSettings:
     def __post_init__(self) -> None:
         """Raise UsageError where a value makes no sense."""
         _check("--temp", self.temperature, 0.0, None)
-        _check("--top-k", self.top_k, 0, None)
+        _check("--top-k", self.top_k, 0, 2**31 - 1)
         _check("--top-p", self.top_p, 0.0, 1.0)
         _check("--min-p", self.min_p, 0.0, 1.0)
         _check("--repeat-penalty", self.repeat_penalty, 0.1, 10.0)
@@ -61,8 +61,10 @@ class Settings:
         """Raise UsageError where a value makes no sense."""
         _check("--draft-tokens", self.k, 0, MAX_DRAFT_TOKENS)
         _check("--max-tokens", self.max_tokens or 0, 0, None)
-        if "" in self.stops:
-            raise UsageError("--stop is empty, a text is wanted")
+        for stop in self.stops:
+            check_text("--stop", stop)
+            if not stop:
+                raise UsageError("--stop is empty, a text is wanted")
         _check("--seed", self.seed or 0, 0, 2**64 - 1)
         _check("--ctx", self.n_ctx or 0, 0, 2**24)
         _check("--draft-ctx", self.draft_n_ctx or 0, 0, 2**24)
@@ -76,6 +78,14 @@ def context_size(wanted: int | None, n_ctx_train: int) -> int:
     if wanted is None:
         return min(DEFAULT_N_CTX, n_ctx_train)
     return wanted or n_ctx_train
+
+
+def check_text(name: str, text: str) -> None:
+    """Raise UsageError for a text that held bytes which are no UTF-8."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise UsageError(f"{name} is not valid UTF-8") from None
 
 
 def _check(option: str, value: float, least: float, most: float | None) -> None:

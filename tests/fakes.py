@@ -119,7 +119,7 @@ def make_decoder(
     rng = np.random.default_rng([seed, 1])
     drafter: Drafter
     if isinstance(draft, FakeModel):
-        drafter = ModelDrafter(Cache(draft), draft_sampler or sampler, eog, target.n_vocab, rng)
+        drafter = ModelDrafter(Cache(draft), draft_sampler or sampler, target.n_vocab, rng)
     else:
         drafter = NgramDrafter() if draft == "ngram" else NoDrafter()
     return Decoder(

@@ -81,7 +81,8 @@ class LlamaContext:
         """Append tokens; return the logits after each of the last n_rows, (n_rows, n_vocab).
 
         The rows are llama.cpp's own memory, valid until the next decode. Raises DecodeError, and
-        Interrupted where no rows are wanted: only then is a decode long enough to break off.
+        Interrupted where no rows are wanted: only then is a decode long enough to break off. Then
+        none of the tokens is held, and of a memory that cannot drop its end nothing is.
         """
         n, start = len(tokens), self.length
         if start + n > self.n_ctx:
@@ -95,6 +96,8 @@ class LlamaContext:
         abort = self._no_abort if n_rows else self._abort
         self._lib.llama_set_abort_callback(self.handle, abort, None)
         code = self._lib.llama_decode(self.handle, self._batch)
+        if code != 0:
+            self._drop_from(start)
         if code == 2:
             raise Interrupted("interrupted")
         if code != 0:
@@ -121,8 +124,17 @@ class LlamaContext:
         if not self._lib.llama_memory_seq_rm(self._memory, 0, length, -1):
             raise CannotRewind("this model's memory cannot drop the end of a sequence")
 
+    def _drop_from(self, start: int) -> None:
+        """Drop what a failed decode may have left: a recurrent memory counts it, half computed."""
+        try:
+            self.truncate(start)
+        except CannotRewind:
+            self.truncate(0)
+
     def can_rewind(self) -> bool:
         """Try it: decode two tokens and drop the second. Leaves the sequence empty."""
+        if self.n_ctx < 2:
+            return False
         self.truncate(0)
         token = max(self._model.vocabulary.bos, 0)
         self.decode([token, token], 1)

@@ -1,6 +1,7 @@
 """A GGUF model: its weights, its vocabulary, its chat template."""
 
 import ctypes
+import os
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -105,7 +106,7 @@ class LlamaModel:
         params.vocab_only = vocabulary_only
         params.progress_callback = self._lib.llama_progress_callback(progress)
         last_errors()
-        self.handle = self._lib.llama_model_load_from_file(str(path).encode(), params)
+        self.handle = self._lib.llama_model_load_from_file(os.fsencode(path), params)
         if stopped:
             raise Interrupted("interrupted")
         if not self.handle:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from specli.backend.library import llama
 from specli.engine.types import Dist, Row, certain
+from specli.errors import DecodeError
 from specli.settings import SamplingSettings
 
 
@@ -31,11 +32,11 @@ class LlamaSampler:
         """Return the distribution of the token that follows the history. row: (n_vocab,)."""
         if not self._penalizes and not self._filters:
             if self._settings.temperature == 0:
-                return certain(int(row.argmax()))
+                return _best(self._ids, row)
             return self._softmax(self._ids[: len(row)], row)
         ids, logits = self._apply(row, history)
         if self._settings.temperature == 0:
-            return certain(int(ids[logits.argmax()]))
+            return _best(ids, logits)
         return self._softmax(ids, logits)
 
     def close(self) -> None:
@@ -79,10 +80,26 @@ class LlamaSampler:
 
     def _softmax(self, ids: NDArray[np.int32], logits: NDArray[np.float32]) -> Dist:
         """Return the distribution of the logits divided by the temperature."""
-        weights = (logits - logits.max()) / np.float32(self._settings.temperature)
-        p = np.exp(weights, dtype=np.float64)
+        weights = logits.astype(np.float64)
+        weights -= _number(weights.max())
+        with np.errstate(over="ignore"):  # a tiny temperature: all but the best are impossible
+            weights /= self._settings.temperature
+        p = np.exp(weights, out=weights)
         p /= p.sum()
         return Dist(ids, p)
+
+
+def _best(ids: NDArray[np.int32], logits: NDArray[np.float32]) -> Dist:
+    at = logits.argmax()
+    _number(logits[at])
+    return certain(int(ids[at]))
+
+
+def _number(best: np.floating) -> np.floating:
+    """Return the best logit. Raises DecodeError where the model computed no numbers."""
+    if not np.isfinite(best):
+        raise DecodeError(f"the model computed {best} instead of logits", "is its file damaged?")
+    return best
 
 
 _CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])

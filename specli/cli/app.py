@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -52,7 +53,10 @@ def specli(
 def main() -> None:
     """Run the command line and exit with its code."""
     keep_streams()
-    sys.exit(_run())
+    code = _run()
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    sys.exit(code)
 
 
 def _run() -> int:
@@ -75,6 +79,9 @@ def _run() -> int:
     except ReaderGone:
         drop_stdout()
         return 0
+    except OSError as error:
+        say("error", f"{error.strerror or error}")
+        return 1
     except Exception as error:
         if os.environ.get("SPECLI_DEBUG") == "1":
             raise

@@ -4,9 +4,12 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+import typer
+
 from specli.cli.options import ModelOptions, with_model_options
-from specli.cli.streams import say, say_error
-from specli.errors import ModelError, SpecliError, TooLongError
+from specli.cli.run import decoded
+from specli.cli.streams import say, say_error, tell
+from specli.errors import Interrupted, ModelError, SpecliError, TooLongError
 
 if TYPE_CHECKING:
     from prompt_toolkit.history import History
@@ -36,10 +39,14 @@ def chat(options: ModelOptions) -> None:
     from specli.cli.session import load_session, stdin_is_terminal
 
     with load_session(options, conversation=True) as ready:
-        talk = Talk(ready, options)
-        for line in _typed_lines(ready) if stdin_is_terminal() else _piped_lines():
+        talk, typed = Talk(ready, options), stdin_is_terminal()
+        for line in _typed_lines(ready) if typed else _piped_lines():
             if not talk.take(line):
-                return
+                break
+            if not typed and talk.interrupted:
+                raise Interrupted("interrupted")
+        if not typed and talk.error:
+            raise typer.Exit(talk.error.exit_code)
 
 
 class Talk:
@@ -57,8 +64,9 @@ class Talk:
         self._system = options.system or ""
         self._turns: list[Message] = []
         self._last: Done | None = None
+        self.error: SpecliError | None = None  # the last one, for the exit code of a script
         self._commands: dict[str, Callable[[str], None]] = {
-            "/help": lambda _: print(HELP, file=sys.stderr),
+            "/help": lambda _: tell(HELP),
             "/reset": lambda _: self._turns.clear(),
             "/stats": lambda _: self._show_stats(),
             "/system": self._set_system,
@@ -78,12 +86,19 @@ class Talk:
             elif command:
                 self._answer(line)
         except TooLongError as error:
+            self.error = error
             n_tokens, n_ctx = error.n_tokens, error.n_ctx
             say("error", f"that makes {n_tokens} tokens of conversation, the context holds {n_ctx}")
             say("hint", "/reset forgets it; a shorter message may do; --ctx sets a larger context")
         except SpecliError as error:
+            self.error = error
             say_error(error)
         return True
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the last answer."""
+        return self._last is not None and self._last.reason == "interrupted"
 
     def _answer(self, line: str) -> None:
         from specli.chat import Done, Message, Text
@@ -99,7 +114,8 @@ class Talk:
                     answer += event.text
                 elif isinstance(event, Done):
                     self._last = event
-        self._turns = [*turns, Message("assistant", answer)]
+        if answer or not self.interrupted:
+            self._turns = [*turns, Message("assistant", answer)]
         if self._last and self._last.reason == "context":
             say("warning", "the context is full; /reset forgets the conversation, --ctx holds more")
 
@@ -108,7 +124,7 @@ class Talk:
             say("stats", "nothing has been answered yet")
             return
         for name, value in self._last.stats.as_dict().items():
-            print(f"{name:>24}  {'-' if value is None else value}", file=sys.stderr)
+            tell(f"{name:>24}  {'-' if value is None else value}")
 
     def _set_system(self, text: str) -> None:
         self._system = text or self._system
@@ -116,9 +132,9 @@ class Talk:
 
 
 def _piped_lines() -> Iterator[str]:
-    from specli.cli.run import read_stdin
-
-    return iter(read_stdin().splitlines()) if sys.stdin else iter(())
+    """Yield the lines of stdin as they come, so that a program can hold a conversation."""
+    for line in sys.stdin.buffer if sys.stdin else ():
+        yield decoded(line).rstrip("\r\n")
 
 
 def _typed_lines(ready: "Ready") -> Iterator[str]:
@@ -146,7 +162,7 @@ def _typed_lines(ready: "Ready") -> Iterator[str]:
         output=create_output(stdout=sys.stderr, always_prefer_tty=True),
     )
     name, method = ready.session.pair.target.name, ready.session.method
-    print(f"{name}, drafts by {method}. /help lists commands, Ctrl-D leaves.", file=sys.stderr)
+    tell(f"{name}, drafts by {method}. /help lists commands, Ctrl-D leaves.")
     while True:
         try:
             yield session.prompt()

@@ -8,7 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from specli.settings import DEFAULT_N_CTX, MAX_DRAFT_TOKENS, SamplingSettings, Settings
+from specli.errors import UsageError
+from specli.settings import (
+    DEFAULT_N_CTX,
+    MAX_DRAFT_TOKENS,
+    SamplingSettings,
+    Settings,
+    check_text,
+)
 
 _SAMPLING = SamplingSettings()
 
@@ -122,6 +129,10 @@ class ModelOptions:
 
     def settings(self) -> Settings:
         """Return them as settings of a session. Raises UsageError where one makes no sense."""
+        check_text("--system", self.system or "")
+        for name in ("target", "draft"):
+            if getattr(self, name) == "":
+                raise UsageError(f"--{name} is empty", "is a variable of your script unset?")
         return Settings(
             k=self.draft_tokens,
             sampling=SamplingSettings(

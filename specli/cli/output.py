@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from specli.assemble import Session
 from specli.chat import AnswerEvent, Done, Text
 from specli.chat import Progress as PromptProgress
-from specli.cli.streams import one_file, say, write
+from specli.cli.streams import one_file, say, tell, write
 from specli.engine.stats import Stats
 from specli.engine.types import Reason
 from specli.models.store import Located
@@ -66,12 +66,17 @@ class HumanOutput:
         self._ends_lines = ends_lines or self._terminal
         self._k = 0
         self._last = "\n"
+        self._warned: set[str] = set()
 
     def start(self, session: Session, settings: Settings) -> None:
         """Warn where speculation is off though it was wanted."""
         self._k = settings.k
-        if session.reason_off:
-            say("warning", f"speculation is off: {session.reason_off}")
+        self._warn(session.reason_off)
+
+    def _warn(self, reason_off: str) -> None:
+        if reason_off and reason_off not in self._warned:
+            self._warned.add(reason_off)
+            say("warning", f"speculation is off: {reason_off}")
 
     def event(self, event: AnswerEvent) -> None:
         """Write text as it comes, byte for byte into a pipe, harmless on a terminal."""
@@ -84,12 +89,13 @@ class HumanOutput:
             write(terminal_safe(event.text) if self._terminal else event.text)
         elif isinstance(event, Done):
             self._waiting.close()
+            self._warn(event.stats.reason_off)
             if self._ends_lines:
                 write("\n")
             if self._with_stats:
                 if one_file() and not self._ends_lines and not self._last.endswith("\n"):
-                    print(file=sys.stderr)
-                print(stats_line(event.stats, self._k, event.reason), file=sys.stderr, flush=True)
+                    tell("")
+                tell(stats_line(event.stats, self._k, event.reason))
 
 
 class JsonOutput:
@@ -119,7 +125,7 @@ class JsonOutput:
             self._write(type="done", reason=event.reason, stats=event.stats.as_dict())
 
     def _write(self, **fields: Any) -> None:
-        write(json.dumps(fields, ensure_ascii=False) + "\n")
+        write(json.dumps(fields, ensure_ascii=sys.stdout.isatty()) + "\n")
 
 
 def stats_line(stats: Stats, k: int, reason: Reason) -> str:

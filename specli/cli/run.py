@@ -7,6 +7,7 @@ import typer
 
 from specli.cli.options import ModelOptions, with_model_options
 from specli.errors import Interrupted, UsageError
+from specli.settings import check_text
 
 
 @with_model_options
@@ -54,16 +55,21 @@ def read_prompt(prompt: str | None) -> str:
             "no prompt: the argument and stdin are empty",
             'specli run "Why is the sky blue?" asks once, specli chat holds a conversation',
         )
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise UsageError("the prompt is not valid UTF-8") from None
+    check_text("the prompt", text)
     return text
 
 
 def read_stdin() -> str:
     """Read all of stdin. Raises UsageError where it is not UTF-8."""
-    data = sys.stdin.buffer.read()
+    try:
+        data = sys.stdin.buffer.read()
+    except OSError as error:
+        raise UsageError(f"stdin cannot be read: {error.strerror or error}") from None
+    return decoded(data)
+
+
+def decoded(data: bytes) -> str:
+    """Return bytes of stdin as text. Raises UsageError where they are not UTF-8."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

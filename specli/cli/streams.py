@@ -14,7 +14,13 @@ class ReaderGone(Exception):
 
 def say(kind: str, message: str) -> None:
     """Print one `kind: message` line on stderr."""
-    print(f"{kind}: {terminal_safe(' '.join(message.split()))}", file=sys.stderr, flush=True)
+    tell(f"{kind}: {terminal_safe(' '.join(message.split()))}")
+
+
+def tell(line: str) -> None:
+    """Print a line on stderr. That nobody can read it is no reason to fail."""
+    with suppress(OSError, ValueError):
+        print(line, file=sys.stderr, flush=True)
 
 
 def say_error(error: SpecliError) -> None:
@@ -27,7 +33,7 @@ def say_error(error: SpecliError) -> None:
 def write(text: str) -> None:
     """Write text to stdout at once, as UTF-8, or as a terminal's own encoding can show it.
 
-    Raises ReaderGone where nobody reads it any more.
+    Raises ReaderGone where nobody reads it any more, SpecliError where it cannot be written.
     """
     encoding = sys.stdout.encoding if sys.stdout.isatty() else "utf-8"
     try:
@@ -35,6 +41,9 @@ def write(text: str) -> None:
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         raise ReaderGone from None
+    except OSError as error:
+        drop_stdout()
+        raise SpecliError(f"stdout cannot be written: {error.strerror or error}") from None
 
 
 def one_file() -> bool:

@@ -129,7 +129,9 @@ class Decoder:
         for guess in self.drafter.guesses(self.history):
             guesses.append(guess)
             self._check()
-            if len(guesses) == limit or not self._planner.wants(len(guesses), guess.confidence):
+            if guess.token in self._eog or len(guesses) == limit:
+                break
+            if not self._planner.wants(len(guesses), guess.confidence):
                 break
         return guesses
 

@@ -1,17 +1,19 @@
 """Where guesses come from: nowhere, a draft model, or the text itself."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from specli.engine.cache import Cache, common_prefix
 from specli.engine.types import Guess, Sampler
+from specli.errors import CannotRewind
 
 
 class NoDrafter:
     """Never guess: plain decoding."""
 
     name = "none"
+    muted = ""
     seconds = 0.0
 
     def prefill(self, prompt: Sequence[int]) -> Iterator[None]:
@@ -39,16 +41,15 @@ class ModelDrafter:
         self,
         cache: Cache,
         sampler: Sampler,
-        eog: Container[int],
         n_vocab: int,
         rng: np.random.Generator,
     ) -> None:
         """n_vocab: how many tokens the target knows; the draft proposes no other."""
         self._cache = cache
         self._sampler = sampler
-        self._eog = eog
         self._n_vocab = n_vocab
         self._rng = rng
+        self.muted = ""
 
     @property
     def seconds(self) -> float:
@@ -74,18 +75,25 @@ class ModelDrafter:
             token = q.draw(self._rng)
             certain = len(q.ids) == 1
             yield Guess(token, None if certain else q, q.prob(token))
-            if token in self._eog:
-                return
             context.append(token)
 
     def observe(self, history: Sequence[int]) -> None:
         """Drop what the target rejected, at once: the shared prefix stays."""
-        self._cache.rewind(min(common_prefix(self._cache.tokens, history), len(history) - 1))
+        kept = min(common_prefix(self._cache.tokens, history), len(history) - 1)
+        try:
+            self._cache.rewind(kept)
+        except CannotRewind:  # it fell silent long ago, and its window has moved on
+            self._cache.rewind(0)
 
     def _can_follow(self, history: Sequence[int]) -> bool:
         new = history[common_prefix(self._cache.tokens, history) :]
         model = self._cache.model
-        return len(history) <= model.n_ctx and all(token < model.n_vocab for token in new)
+        self.muted = ""
+        if len(history) > model.n_ctx:
+            self.muted = f"the draft's context of {model.n_ctx} tokens is full"
+        elif any(token >= model.n_vocab for token in new):
+            self.muted = "the draft does not know a token of this text"
+        return not self.muted
 
 
 class NgramDrafter:
@@ -96,6 +104,7 @@ class NgramDrafter:
     """
 
     name = "ngram"
+    muted = ""
     seconds = 0.0
 
     def __init__(self, n_max: int = 4, n_min: int = 2) -> None:

@@ -137,6 +137,7 @@ class Drafter(Protocol):
     """A source of guesses. It keeps up with the history by itself."""
 
     name: str
+    muted: str  # why it could not follow the last history, "" where it could
 
     @property
     def seconds(self) -> float:
