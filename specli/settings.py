@@ -6,6 +6,7 @@ from pathlib import Path
 
 from specli.errors import UsageError
 
+DEFAULT_TARGET = "demo"
 DEFAULT_N_CTX = 4096
 MAX_DRAFT_TOKENS = 64
 

@@ -9,6 +9,7 @@ import typer
 
 from specli import __version__
 from specli.cli.chat import chat
+from specli.cli.doctor import doctor
 from specli.cli.run import run
 from specli.cli.streams import ReaderGone, drop_stdout, keep_streams, say, say_error
 from specli.errors import Interrupted, SpecliError
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(chat)
+app.command()(doctor)
 
 # typer raises its own copy of click's exceptions and exports only the most special ones.
 ClickException: type[Exception] = next(

@@ -13,8 +13,7 @@ from specli.cli.streams import say
 from specli.errors import Interrupted
 from specli.models.registry import load_registry
 from specli.models.store import locate
-
-DEFAULT_TARGET = "demo"
+from specli.settings import DEFAULT_TARGET
 
 
 @dataclass(frozen=True, slots=True)
