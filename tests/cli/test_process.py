@@ -60,7 +60,9 @@ def test_ctrl_c_at_any_time_leaves_no_traceback(tiny: Path, delay: str) -> None:
     assert b"Traceback" not in err or process.returncode == -signal.SIGINT
 
 
-@pytest.mark.parametrize("args", [["--help"], ["--version"], ["run", "--help"]])
+@pytest.mark.parametrize(
+    "args", [["--help"], ["--version"], ["run", "--help"], ["models", "pull", "--help"]]
+)
 def test_help_needs_no_heavy_imports(args: list[str]) -> None:
     code = (
         "import sys\nfrom specli.cli.app import main\n"
