@@ -44,6 +44,8 @@ def parts(remote: Remote) -> list[Remote]:
     if not match:
         return [remote]
     names = [f"{match[1]}-{i + 1:05}-of-{match[2]}.gguf" for i in range(int(match[2]))]
+    if remote.file not in names:
+        return [remote]
     sha256s = {remote.file: remote.sha256}
     return [
         replace(remote, file=name, size_bytes=0, sha256=sha256s.get(name, "")) for name in names
@@ -67,7 +69,7 @@ def cache() -> Path:
 def cached(remote: Remote) -> Path | None:
     """Return the model's (first) file in the cache, if all of it is there and was checked."""
     paths = [cached_file(part) for part in parts(remote)]
-    return paths[0] if paths and all(paths) else None
+    return paths[0] if all(paths) else None
 
 
 def cached_file(file: Remote) -> Path | None:

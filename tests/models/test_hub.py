@@ -165,7 +165,8 @@ def test_the_parts_of_a_split_model() -> None:
         f"d/m-0000{i}-of-00003.gguf" for i in (1, 2, 3)
     ]
     assert [part.sha256 for part in hub.parts(whole)] == ["", "a" * 64, ""]
-    assert hub.parts(A) == [A]
+    for file in (A.file, "m-00001-of-00000.gguf", "m-00004-of-00003.gguf"):
+        assert hub.parts(Remote("org/a", file)) == [Remote("org/a", file)]
 
 
 class UnsupportedProtocol(Exception):
