@@ -10,6 +10,8 @@ import typer
 from specli import __version__
 from specli.cli.chat import chat
 from specli.cli.doctor import doctor
+from specli.cli.models import models
+from specli.cli.pull import pull
 from specli.cli.run import run
 from specli.cli.streams import ReaderGone, drop_stdout, keep_streams, say, say_error
 from specli.errors import Interrupted, SpecliError
@@ -24,6 +26,8 @@ app = typer.Typer(
 app.command()(run)
 app.command()(chat)
 app.command()(doctor)
+app.command()(pull)
+app.add_typer(models, name="models")
 
 # typer raises its own copy of click's exceptions and exports only the most special ones.
 ClickException: type[Exception] = next(
@@ -75,6 +79,9 @@ def _run() -> int:
     except typer.Exit as done:
         return done.exit_code
     except ClickException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error, file=sys.stderr)
+            return 2
         say("error", error.format_message())  # type: ignore[attr-defined]
         say("hint", "--help shows the options of a command, with an example")
         return 2

@@ -33,7 +33,7 @@ class ModelOptions:
         _option(
             "Models",
             *("--target", "-t"),
-            help="The model that answers: an alias, a path, or hf:org/repo/file.gguf.",
+            help="The model that answers: an alias[:quant], a path, or hf:org/repo:quant.",
             show_default="demo",
         ),
     ] = None

@@ -6,13 +6,14 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
 from specli.assemble import Pair, Session, open_session
+from specli.cli.downloads import Downloads
 from specli.cli.interrupt import Interrupt
 from specli.cli.options import ModelOptions
 from specli.cli.output import HumanOutput, JsonOutput, Output, Waiting
 from specli.cli.streams import say
 from specli.errors import Interrupted
 from specli.models.registry import load_registry
-from specli.models.store import locate
+from specli.models.store import fetch_missing, look_up
 from specli.settings import DEFAULT_TARGET
 
 
@@ -56,15 +57,17 @@ def find_pair(options: ModelOptions) -> Pair:
     registry = load_registry()
     if options.target is None:
         say("hint", f"{DEFAULT_TARGET}, a very small model, answers; choose another with --target")
-    target = locate(options.target or DEFAULT_TARGET, registry, options.offline, _on_download)
-    wanted = options.draft or (target.entry.draft if target.entry else "ngram")
-    if wanted in ("ngram", "none"):
-        return Pair(target, wanted)
-    return Pair(target, locate(wanted, registry, options.offline, _on_download))
-
-
-def _on_download(name: str) -> None:
-    say("fetching", name)
+    found = [look_up(options.target or DEFAULT_TARGET, registry, options.offline)]
+    entry = found[0].entry
+    wanted = options.draft or (entry.draft if entry else "ngram")
+    if entry and not options.draft and entry.method in ("mtp", "eagle3"):
+        say("hint", f"{entry.alias}: its {entry.method.upper()} head cannot be used yet: ngram drafts")
+        wanted = "ngram"
+    if wanted not in ("ngram", "none"):
+        found.append(look_up(wanted, registry, options.offline))
+    with Downloads() as downloads:
+        target, *drafts = fetch_missing(found, downloads.show)
+    return Pair(target, drafts[0] if drafts else wanted)
 
 
 def stdin_is_terminal() -> bool:

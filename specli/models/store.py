@@ -1,12 +1,16 @@
-"""Where a model's file lies: on a path, in a wheel, in the Hugging Face cache, or on the hub."""
+"""Where a model's file lies: on a path, in a wheel, in a cache of this machine, or on the hub."""
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from specli.errors import ModelError
+from specli.models import hub
+from specli.models.caches import elsewhere, ollama_model
+from specli.models.download import Progress, fetch
 from specli.models.registry import Entry, Registry, find
 
 
@@ -22,28 +26,73 @@ class Located:
     entry: Entry | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A model that has to be fetched first."""
+
+    name: str
+    remote: hub.Remote
+    entry: Entry | None = None
+
+
 def locate(
     reference: str,
     registry: Registry,
     offline: bool = False,
-    on_download: Callable[[str], None] = lambda name: None,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Located:
-    """Find the file of a model named by an alias[:quant], a path, or hf:org/repo/file.gguf.
+    """Find the file of a model, as look_up does, and fetch it where it is not here."""
+    return fetch_missing([look_up(reference, registry, offline)], on_progress)[0]
 
-    What is on this machine is used in place; what is not is fetched from the hub, unless offline.
-    on_download: told what is about to be fetched. Raises ModelError.
+
+def look_up(reference: str, registry: Registry, offline: bool = False) -> Located | Missing:
+    """Say where a model is, or what has to be fetched.
+
+    reference: an alias[:quant], a path, hf:org/repo/file.gguf, hf:org/repo:quant, or ollama:name.
+    What is on this machine is used in place. Raises ModelError, also where something would have to
+    be fetched but offline or HF_HUB_OFFLINE forbid it.
     """
+    if reference.startswith("ollama:"):
+        name = reference.removeprefix("ollama:")
+        return Located(name, ollama_model(name))
     if reference.startswith("hf:"):
-        repo, file = _split_hub_reference(reference)
-        return Located(Path(file).stem, _fetch(repo, file, offline, on_download))
+        remote = _remote(reference, offline)
+        return _cached_or_missing(reference, Path(remote.file).stem, remote, None, offline)
     if _is_path(reference):
         path = Path(reference).expanduser()
         return Located(path.stem, path)
     alias, _, quant = reference.partition(":")
     entry = find(registry, alias)
-    file = entry.quant(quant).file
-    path = _in_wheel(entry, file) or _fetch(entry.repo, file, offline, on_download)
-    return Located(reference, path, entry)
+    remote = _entry_remote(entry, quant, offline)
+    path_here = _in_wheel(entry, remote.file) or hub.cached(remote) or elsewhere(remote)
+    if path_here:
+        return Located(reference, path_here, entry)
+    return _cached_or_missing(reference, reference, remote, entry, offline)
+
+
+def fetch_missing(
+    models: Sequence[Located | Missing],
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> list[Located]:
+    """Fetch those that are missing, side by side, and return them all. Raises ModelError."""
+    remotes = list(dict.fromkeys(m.remote for m in models if isinstance(m, Missing)))
+    paths = dict(zip(remotes, fetch(remotes, on_progress), strict=True)) if remotes else {}
+    return [
+        Located(m.name, paths[m.remote], m.entry) if isinstance(m, Missing) else m for m in models
+    ]
+
+
+def _cached_or_missing(
+    reference: str, name: str, remote: hub.Remote, entry: Entry | None, offline: bool
+) -> Located | Missing:
+    if path := hub.cached(remote):
+        return Located(name, path, entry)
+    if offline or hub.offline():
+        raise ModelError(
+            f"{remote.name}: is not in the Hugging Face cache",
+            f"fetch it once with a network: specli pull {reference}",
+        )
+    return Missing(name, remote, entry)
 
 
 def _is_path(reference: str) -> bool:
@@ -55,13 +104,67 @@ def _is_path(reference: str) -> bool:
     )
 
 
-def _split_hub_reference(reference: str) -> tuple[str, str]:
-    parts = reference.removeprefix("hf:").split("/", 2)
-    if len(parts) != 3 or not all(parts):
+def _remote(reference: str, offline: bool) -> hub.Remote:
+    """Read hf:org/repo/file.gguf or hf:org/repo:quant."""
+    match = re.fullmatch(r"hf:([^/:]+/[^/:]+)(?:/(.+)|:([\w.-]+))", reference)
+    if not match:
         raise ModelError(
-            f"{reference}: names no file on the hub", "write it as hf:org/repo/file.gguf"
+            f"{reference}: names no file on the hub",
+            "write it as hf:org/repo/file.gguf or hf:org/repo:quant",
         )
-    return f"{parts[0]}/{parts[1]}", parts[2]
+    repo, file, quant = match.groups()
+    return hub.Remote(repo, file or _file_of_quant(reference, repo, quant, "", offline))
+
+
+def _entry_remote(entry: Entry, quant: str, offline: bool) -> hub.Remote:
+    """Return the file of a registered quantization, or of one that only the repository knows."""
+    if quant and quant.lower() not in {file.quant for file in entry.files}:
+        reference = f"{entry.alias}:{quant}"
+        name = _file_of_quant(reference, entry.repo, quant, entry.revision, offline)
+        return hub.Remote(entry.repo, name, entry.revision)
+    file = entry.quant(quant)
+    return hub.Remote(entry.repo, file.file, entry.revision, file.size_bytes, file.sha256)
+
+
+def _file_of_quant(reference: str, repo: str, quant: str, revision: str, offline: bool) -> str:
+    """Return the one file of a repository that has the quantization in its name."""
+    names = hub.cached_files(repo, revision)
+    for name in _with_quant(names, quant):
+        if hub.cached(hub.Remote(repo, name, revision)):
+            return name
+    if offline or hub.offline():
+        raise ModelError(
+            f"{reference}: is not in the Hugging Face cache",
+            f"fetch it once with a network: specli pull {reference}",
+        )
+    names = hub.files(repo, revision)
+    match _with_quant(names, quant):
+        case [name]:
+            return name
+        case []:
+            known = dict.fromkeys(q for name in names if (q := _quant_of(name)))
+            raise ModelError(
+                f"{reference}: {repo} has no file of the quantization {quant}",
+                f"it has {', '.join(known)}" if known else "it has no GGUF files",
+            )
+        case several:
+            raise ModelError(
+                f"{reference}: {len(several)} files of {repo} have {quant} in their names",
+                f"name one: {', '.join(f'hf:{repo}/{name}' for name in several)}",
+            )
+
+
+def _with_quant(names: Sequence[str], quant: str) -> list[str]:
+    """Return the model files of a quantization: no projectors, of a split one the first part."""
+    word = re.compile(rf"(?<![a-z0-9]){re.escape(quant.lower())}(?![a-z0-9_])")
+    found = [name for name in names if word.search(Path(name).name.lower())]
+    found = [name for name in found if not re.match(r"mmproj|imatrix", Path(name).name.lower())]
+    return [name for name in found if not re.search(r"-(?!00001)\d{5}-of-\d{5}\.gguf$", name)]
+
+
+def _quant_of(name: str) -> str:
+    match = re.search(r"[-._](i?q\d\w*|bf16|f16|f32|mxfp4\w*)(?=[-.])", Path(name).name.lower())
+    return match[1] if match else ""
 
 
 def _in_wheel(entry: Entry, file: str) -> Path | None:
@@ -69,54 +172,3 @@ def _in_wheel(entry: Entry, file: str) -> Path | None:
     spec = find_spec(entry.wheel) if entry.wheel else None
     folders = spec.submodule_search_locations or [] if spec else []
     return next((path for folder in folders if (path := Path(folder) / file).exists()), None)
-
-
-def _fetch(repo: str, file: str, offline: bool, on_download: Callable[[str], None]) -> Path:
-    from huggingface_hub import hf_hub_download, try_to_load_from_cache
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-
-    # The base of all errors of the HTTP client that the hub's library uses, whichever that is.
-    http_error: type[Exception] = HfHubHTTPError.__bases__[0]
-    name = f"{repo}/{file}"
-    try:
-        cached = try_to_load_from_cache(repo, file)
-        if isinstance(cached, str):
-            return Path(cached)
-        if not offline:
-            on_download(name)
-        return Path(hf_hub_download(repo, file, local_files_only=offline))
-    except HFValidationError as error:
-        raise ModelError(f"{name}: {error}", "write it as hf:org/repo/file.gguf") from None
-    except HfHubHTTPError as error:
-        raise _hub_error(name, error.response.status_code if error.response else 0) from None
-    except (OSError, ValueError, http_error) as error:
-        if offline:
-            raise ModelError(
-                f"{name}: is not in the Hugging Face cache",
-                f"fetch it once with a network: hf download {repo} {file}",
-            ) from None
-        raise ModelError(
-            f"{name}: cannot be fetched: {str(error).splitlines()[0]}",
-            "check the network, or name a file on this machine",
-        ) from None
-
-
-def _hub_error(name: str, status: int) -> ModelError:
-    match status:
-        case 401 | 403:
-            return ModelError(
-                f"{name}: the hub refuses access ({status})",
-                "the repository may be gated, private or misspelt: ask for access on its page, "
-                "then log in with: hf auth login",
-            )
-        case 404:
-            return ModelError(
-                f"{name}: is not on the hub", "check the names of repository and file"
-            )
-        case 0:
-            return ModelError(
-                f"{name}: is not in the Hugging Face cache, and the hub cannot be reached",
-                "check the network, or name a file on this machine",
-            )
-        case _:
-            return ModelError(f"{name}: the hub answered {status}", "try again later")

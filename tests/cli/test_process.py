@@ -61,7 +61,8 @@ def test_ctrl_c_at_any_time_leaves_no_traceback(tiny: Path, delay: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "args", [["--help"], ["--version"], ["run", "--help"], ["doctor", "--help"]]
+    "args",
+    [["--help"], ["--version"], ["run", "--help"], ["doctor", "--help"], ["models", "pull", "--help"]],
 )
 def test_help_needs_no_heavy_imports(args: list[str]) -> None:
     code = (

@@ -1,0 +1,162 @@
+"""specli models list, info and path: what there is, and where it lies."""
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from specli.cli.streams import write
+from specli.errors import ModelError
+from specli.memory import gib
+from specli.models.here import Here, describe, find_here, look_around
+from specli.models.registry import Registry, find, load_registry
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def list_models(
+    here: Annotated[bool, typer.Option("--here", help="Only what is on this machine.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List the models that have a name: what is on this machine, what fits it, what guesses for it.
+
+    \b
+    Example:
+      specli models list --here
+    """
+    registry = load_registry()
+    found = [item for item in look_around(registry, _memory_bytes()) if item.path or not here]
+    if as_json:
+        write(json.dumps([_as_dict(item) for item in found], indent=2) + "\n")
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for heading in ("model", "quant", "size", "here", "fits", "draft", "licence"):
+        table.add_column(heading, no_wrap=True, justify="right" if heading == "size" else "left")
+    for item in found:
+        entry = item.entry
+        size = f"{'' if item.path or item.file.size_bytes else '~'}{gib(item.size_bytes)}"
+        draft = entry.draft if entry.method in ("draft", "ngram") else f"{entry.draft} *"
+        here_mark = "yes" if item.path else "-"
+        table.add_row(
+            entry.alias, item.file.quant, size, here_mark, item.fits, draft, entry.license
+        )
+    width = None if sys.stdout.isatty() else 120
+    console = Console(width=width, highlight=False)
+    console.print(table)
+    if any(item.entry.method in ("mtp", "eagle3") for item in found):
+        console.print("* has MTP layers or an EAGLE-3 head too, which specli cannot use yet")
+
+
+def info(
+    model: Annotated[str, typer.Argument(help="An alias[:quant], or the path of a GGUF file.")],
+    as_json: Json = False,
+) -> None:
+    """Say what is known of a model: from the registry, and from its file where that is here.
+
+    \b
+    Example:
+      specli models info demo
+    """
+    facts = model_facts(model, load_registry())
+    if as_json:
+        write(json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+        return
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        write(f"{name:<{width}}  {_shown(name, value)}\n")
+
+
+def path(
+    model: Annotated[str, typer.Argument(help="An alias[:quant].")],
+) -> None:
+    """Print the path of a model's file, for scripts; fetch nothing.
+
+    \b
+    Example:
+      llama-cli -m "$(specli models path demo)"
+    """
+    item = find_item(model, load_registry())
+    if item.path is None:
+        raise ModelError(f"{model}: is not on this machine", f"fetch it: specli pull {model}")
+    write(f"{item.path}\n")
+
+
+def find_item(model: str, registry: Registry) -> Here:
+    """Look up an alias[:quant]; without a quant, one that is here comes before the default."""
+    alias, _, quant = model.partition(":")
+    entry = find(registry, alias)
+    files = [entry.quant(quant)] if quant else entry.files
+    found = next((file for file in files if find_here(entry, file)), files[0])
+    return describe(entry, found, find_here(entry, found), registry, _memory_bytes())
+
+
+def model_facts(model: str, registry: Registry) -> dict[str, object]:
+    """Return what is known of a model, by name."""
+    from pathlib import Path
+
+    from specli.models.compatibility import rollback
+    from specli.models.header import file_bytes, read_header
+
+    facts: dict[str, object] = {}
+    file: Path | None = Path(model).expanduser()
+    if "/" in model or model.lower().endswith(".gguf"):
+        facts["path"] = str(file)
+    else:
+        item = find_item(model, registry)
+        facts, file = _as_dict(item), item.path
+    if file is None:
+        return facts
+    header = read_header(file)
+    facts["size_bytes"] = file_bytes(file)
+    facts["architecture"] = header.architecture
+    facts["parameters"] = header.n_params
+    facts["layers"] = header.of_architecture("block_count", None)
+    facts["trained_context"] = header.of_architecture("context_length", None)
+    facts["tokens"] = len(header.values.get("tokenizer.ggml.tokens", ()))
+    facts["chat_template"] = "tokenizer.chat_template" in header.values
+    facts["rollback"] = rollback(header) or "none: decoded plainly"
+    return facts
+
+
+def _as_dict(item: Here) -> dict[str, object]:
+    entry = item.entry
+    return {
+        "alias": entry.alias,
+        "name": entry.name,
+        "repo": entry.repo,
+        "file": item.file.file,
+        "quant": item.file.quant,
+        "quants": [file.quant for file in entry.files],
+        "size_bytes": item.size_bytes,
+        "path": str(item.path) if item.path else None,
+        "fits": item.fits,
+        "draft": entry.draft,
+        "method": entry.method,
+        "vocabulary": entry.vocabulary,
+        "license": entry.license,
+        "context": entry.context,
+        "gain": entry.gain or None,
+        "gain_source": entry.gain_source or None,
+        "checked": entry.checked or None,
+    }
+
+
+def _shown(name: str, value: object) -> str:
+    if name.endswith("_bytes") and isinstance(value, int):
+        return gib(value)
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _memory_bytes() -> int:
+    import psutil
+
+    return int(psutil.virtual_memory().total)
