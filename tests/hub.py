@@ -194,17 +194,19 @@ class _Handler(BaseHTTPRequestHandler):
         whole = self.server.files[name]
         if faults.wrong:
             whole = whole[:-1] + bytes([whole[-1] ^ 1])
-        start, status = 0, 200
+        start, stop, status = 0, len(whole), 200
         if match := self.headers.get("Range"):
             if faults.on_range not in (200, 206):
                 self._answer(faults.on_range)
                 return
             if faults.on_range == 206:
-                start, status = int(match.removeprefix("bytes=").rstrip("-")), 206
-        headers = {"Content-Length": str(len(whole) - start)}
+                first, _, last = match.removeprefix("bytes=").partition("-")
+                start, status = int(first), 206
+                stop = min(int(last) + 1, stop) if last else stop
+        headers = {"Content-Length": str(stop - start)}
         if status == 206:
-            headers["Content-Range"] = f"bytes {start}-{len(whole) - 1}/{len(whole)}"
-        end = len(whole)
+            headers["Content-Range"] = f"bytes {start}-{stop - 1}/{len(whole)}"
+        end = stop
         if faults.cut and (faults.n_cuts > 0 or faults.hold):
             faults.n_cuts -= 1
             end = max(int(len(whole) * faults.cut), start)
@@ -214,7 +216,7 @@ class _Handler(BaseHTTPRequestHandler):
             sleep(faults.pause_s)
             self.wfile.write(whole[at : min(at + piece, end)])
             self.server.sent.set()
-        if end < len(whole):
+        if end < stop:
             if faults.hold:
                 faults.hold.wait()
             self.close_connection = True

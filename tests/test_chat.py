@@ -60,11 +60,22 @@ def test_a_template_gets_what_templates_expect() -> None:
         "{{ messages[99].content }}",
         "{% set _ = messages.append(1) %}",
         "{{ cycler.__init__.__globals__.os.popen('true').read() }}",
+        "{{ 1 / 0 }}",
+        "{{ '{}'.format() }}",
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+        "{% break %}",
+        "{{ " + "(" * 300 + "1" + ")" * 300 + " }}",
     ],
 )
 def test_a_template_that_is_broken_or_hostile_is_refused(source: str) -> None:
     with pytest.raises(ModelError, match="chat template"):
         ChatTemplate(source, "", "").render([Message("user", "hi")])
+
+
+def test_a_template_finds_no_tools_and_json_as_it_is() -> None:
+    source = "{% if tools is not none %}TOOLS{% endif %}{{ {'a': 'é<'} | tojson }}"
+    source += "{% generation %}x{% endgeneration %}"
+    assert ChatTemplate(source, "", "").render([Message("user", "hi")]) == '{"a": "é<"}x'
 
 
 # --- answers
@@ -217,3 +228,16 @@ def test_the_same_seed_gives_the_same_answer(tiny: Path) -> None:
         with session(tiny, "target", "draft", sampling=OFF, seed=seed) as opened:
             texts.append(answer(opened, "Once upon a time", 40)[0])
     assert texts[0] == texts[1] != texts[2]
+
+
+def test_a_draft_whose_context_is_too_small_is_silent_and_says_why(tiny: Path) -> None:
+    with session(tiny, "target", "draft", draft_n_ctx=8) as opened:
+        _, done = answer(opened, "Once upon a time there was", 10)
+    assert done.stats.draft_n == 0
+    assert done.stats.reason_off == "the draft's context of 8 tokens is full"
+
+
+def test_a_silent_draft_with_a_sliding_window_does_not_fail_the_turn(tiny: Path) -> None:
+    with session(tiny, "swa", "swa_draft", n_ctx=2000, draft_n_ctx=700) as opened:
+        for prompt in ("hello world " * 40, "the cat and the dog " * 80, "short"):
+            assert answer(opened, prompt, 300)[1].reason == "length"

@@ -10,7 +10,8 @@ import typer
 from specli.cli.streams import write
 from specli.errors import PairError
 from specli.models.check import ModelFacts, PairReport, check_headers
-from specli.models.header import Header, read_header
+from specli.models.header import Header, TruncatedError, parse_header, read_header
+from specli.models.hub import Remote, read_start
 from specli.models.registry import Registry, load_registry
 
 
@@ -43,13 +44,23 @@ def check(
 
 
 def _header(reference: str, registry: Registry, offline: bool) -> Header:
-    from specli.models.hub import read_start
     from specli.models.store import Located, look_up
 
     found = look_up(reference, registry, offline)
-    if isinstance(found, Located):
-        return read_header(found.path)
-    return read_start(found.remote)
+    return read_header(found.path) if isinstance(found, Located) else _fetch(found.remote)
+
+
+def _fetch(remote: Remote) -> Header:
+    """Fetch as much of a file as its header takes."""
+    n_bytes = 8 << 20
+    while True:
+        data = read_start(remote, n_bytes)
+        try:
+            return parse_header(data)
+        except TruncatedError:
+            if len(data) < n_bytes:
+                raise
+            n_bytes *= 2
 
 
 def _as_text(report: PairReport) -> str:

@@ -11,7 +11,7 @@ from specli.cli.models_show import find_item
 from specli.cli.streams import say
 from specli.errors import ModelError, UsageError
 from specli.memory import gib
-from specli.models.hub_cache import remove_cached
+from specli.models.local import remove_cached
 from specli.models.registry import load_registry, read_registry, user_file
 
 

@@ -61,7 +61,10 @@ def find_pair(options: ModelOptions) -> Pair:
     entry = found[0].entry
     wanted = options.draft or (entry.draft if entry else "ngram")
     if entry and not options.draft and entry.method in ("mtp", "eagle3"):
-        say("hint", f"{entry.alias}: its {entry.method.upper()} head cannot be used yet: ngram drafts")
+        say(
+            "hint",
+            f"{entry.alias}: its {entry.method.upper()} head cannot be used yet: ngram drafts",
+        )
         wanted = "ngram"
     if wanted not in ("ngram", "none"):
         found.append(look_up(wanted, registry, options.offline))

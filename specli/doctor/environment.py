@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from specli.doctor.report import Environment
-from specli.doctor.storage import hub_home
+from specli.models.local import hub_home
 
 _MATTER = re.compile(
     r"(HF|HUGGINGFACE|HUGGING_FACE|LLAMA|GGML|SPECLI|OMP|GOMP|KMP|CUDA|HIP|ROCR|HSA|XDG)_.*"

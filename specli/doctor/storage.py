@@ -3,14 +3,15 @@
 import os
 import shutil
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 from platformdirs import user_cache_path, user_config_path, user_state_path
 
 from specli.doctor.report import DefaultModel, Folder, Storage
 from specli.errors import ModelError
-from specli.models.registry import Entry, load_registry
+from specli.models.hub import Remote
+from specli.models.local import find_cached, find_in_wheel, hub_cache
+from specli.models.registry import load_registry
 
 _SIZING_S = 0.2  # the longest that the size of a folder may take
 
@@ -24,22 +25,6 @@ def inspect_storage(default_target: str) -> Storage:
         _folder("cache", user_cache_path("specli")),
     )
     return Storage(folders, _default_model(default_target))
-
-
-def hub_home() -> Path:
-    """Return the folder of the Hugging Face hub, by its own library's rules."""
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return _expand(os.environ.get("HF_HOME") or f"{cache}/huggingface")
-
-
-def hub_cache() -> Path:
-    """Return where the hub's models are kept, by its own library's rules."""
-    named = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
-    return _expand(named) if named else hub_home() / "hub"
-
-
-def _expand(path: str) -> Path:
-    return Path(os.path.expandvars(path)).expanduser()
 
 
 def _folder(name: str, path: Path) -> Folder:
@@ -77,17 +62,5 @@ def _default_model(target: str) -> DefaultModel:
     except KeyError:
         return DefaultModel(target, "", 0, "", f"no model is called {target!r}")
     file = entry.files[0]
-    path = _in_wheel(entry) or _in_cache(entry)
+    path = find_in_wheel(entry, file.file) or find_cached(Remote(entry.repo, file.file))
     return DefaultModel(target, str(path or ""), file.size_bytes, entry.wheel)
-
-
-def _in_wheel(entry: Entry) -> Path | None:
-    spec = find_spec(entry.wheel) if entry.wheel else None
-    folders = (spec.submodule_search_locations or []) if spec else []
-    paths = (Path(folder) / entry.files[0].file for folder in folders)
-    return next((path for path in paths if path.exists()), None)
-
-
-def _in_cache(entry: Entry) -> Path | None:
-    folder = hub_cache() / f"models--{entry.repo.replace('/', '--')}" / "snapshots"
-    return next((p for p in folder.glob(f"*/{entry.files[0].file}") if p.exists()), None)

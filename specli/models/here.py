@@ -7,9 +7,8 @@ from typing import Literal, TypeAlias
 from specli.models.caches import elsewhere
 from specli.models.header import file_bytes
 from specli.models.hub import Remote
-from specli.models.hub_cache import find_cached
+from specli.models.local import find_cached, find_in_wheel
 from specli.models.registry import Entry, File, Registry
-from specli.models.store import in_wheel
 
 Fit: TypeAlias = Literal["yes", "tight", "no"]
 
@@ -44,8 +43,7 @@ def look_around(registry: Registry, memory_bytes: int) -> list[Here]:
 def find_here(entry: Entry, file: File) -> Path | None:
     """Return where a quantization lies on this machine, wherever that is."""
     remote = Remote(entry.repo, file.file, entry.revision, file.size_bytes, file.sha256)
-    wheel = in_wheel(entry, file.file)
-    return wheel or find_cached(entry.repo, file.file) or elsewhere(remote)
+    return find_in_wheel(entry, file.file) or find_cached(remote) or elsewhere(remote)
 
 
 def describe(

@@ -118,6 +118,25 @@ def metadata(file: Remote) -> Remote:
     return replace(file, size_bytes=found.size or 0, sha256=sha256 or file.sha256)
 
 
+def read_start(file: Remote, n_bytes: int) -> bytes:
+    """Return the first bytes of a file on the hub. Raises ModelError."""
+    from huggingface_hub import hf_hub_url
+    from huggingface_hub.utils._headers import build_hf_headers
+    from huggingface_hub.utils._http import get_session, hf_raise_for_status
+
+    with explained(file.name), warnings_to(lambda message, thread: None):
+        url = hf_hub_url(file.repo, file.file, revision=file.revision or None)
+        headers = {**build_hf_headers(), "Range": f"bytes=0-{n_bytes - 1}"}
+        with get_session().stream("GET", url, headers=headers, follow_redirects=True) as answer:
+            hf_raise_for_status(answer)
+            data = b""
+            for block in answer.iter_bytes():
+                data += block
+                if len(data) >= n_bytes:  # a server that knows no ranges sends all of it
+                    break
+            return data[:n_bytes]
+
+
 def download(file: Remote, on_bytes: Callable[[int], None], check: Callable[[Path], None]) -> None:
     """Bring one file into the cache, and check it there.
 
@@ -260,9 +279,13 @@ def _in_cache(file: Remote) -> Path | None:
     return Path(found) if isinstance(found, str) else None
 
 
+def unchecked_mark(repo_folder: Path, file: str) -> Path:
+    """Return the mark of a file in a folder of the cache that was not checked yet."""
+    return repo_folder / ".unchecked" / file.replace("/", "--")
+
+
 def _mark(file: Remote) -> Path:
-    """Return the mark of a file that was not checked yet."""
-    return _repo_folder(file.repo) / ".unchecked" / file.file.replace("/", "--")
+    return unchecked_mark(_repo_folder(file.repo), file.file)
 
 
 def _unmark(mark: Path) -> None:

@@ -4,13 +4,13 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from specli.errors import ModelError
 from specli.models import hub
 from specli.models.caches import elsewhere, ollama_model
 from specli.models.download import Progress, fetch
+from specli.models.local import find_in_wheel
 from specli.models.registry import Entry, Registry, find
 
 
@@ -59,12 +59,12 @@ def look_up(reference: str, registry: Registry, offline: bool = False) -> Locate
         remote = _remote(reference, offline)
         return _cached_or_missing(reference, Path(remote.file).stem, remote, None, offline)
     if _is_path(reference):
-        path = Path(reference).expanduser()
+        path = Path(os.path.expanduser(reference))  # leaves ~nobody alone  # noqa: PTH111
         return Located(path.stem, path)
     alias, _, quant = reference.partition(":")
     entry = find(registry, alias)
     remote = _entry_remote(entry, quant, offline)
-    path_here = _in_wheel(entry, remote.file) or hub.cached(remote) or elsewhere(remote)
+    path_here = find_in_wheel(entry, remote.file) or hub.cached(remote) or elsewhere(remote)
     if path_here:
         return Located(reference, path_here, entry)
     return _cached_or_missing(reference, reference, remote, entry, offline)
@@ -100,7 +100,7 @@ def _is_path(reference: str) -> bool:
         os.sep in reference
         or "/" in reference
         or reference.lower().endswith(".gguf")
-        or Path(reference).exists()
+        or os.path.exists(reference)  # also where the name is too long to be one  # noqa: PTH110
     )
 
 
@@ -165,10 +165,3 @@ def _with_quant(names: Sequence[str], quant: str) -> list[str]:
 def _quant_of(name: str) -> str:
     match = re.search(r"[-._](i?q\d\w*|bf16|f16|f32|mxfp4\w*)(?=[-.])", Path(name).name.lower())
     return match[1] if match else ""
-
-
-def _in_wheel(entry: Entry, file: str) -> Path | None:
-    """Return the entry's file inside an installed package, without importing the package."""
-    spec = find_spec(entry.wheel) if entry.wheel else None
-    folders = spec.submodule_search_locations or [] if spec else []
-    return next((path for folder in folders if (path := Path(folder) / file).exists()), None)

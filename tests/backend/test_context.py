@@ -1,7 +1,7 @@
 """One KV sequence of llama.cpp: rows, rewinding, limits, interruption."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -102,3 +102,32 @@ def test_a_long_prompt_can_be_broken_off(tiny: Path) -> None:
 def test_loading_can_be_broken_off(tiny: Path) -> None:
     with pytest.raises(Interrupted):
         LlamaModel(tiny / "target.gguf", on_load=lambda share: False)
+
+
+@pytest.mark.parametrize("name", ["target", "swa", "recurrent", "hybrid"])
+@pytest.mark.parametrize("asked", [5, 40, 66, 80, 120])
+def test_a_broken_off_prompt_leaves_no_half_computed_tokens(
+    tiny: Path, name: str, asked: int
+) -> None:
+    """A recurrent memory counts the tokens of an aborted batch as its own."""
+    text, left = [100 + i % 200 for i in range(400)], [10**9]
+
+    def ctrl_c() -> bool:
+        left[0] -= 1
+        return left[0] <= 0
+
+    settings = ContextSettings(512, 1, 1)
+    with (
+        LlamaModel(tiny / f"{name}.gguf") as model,
+        LlamaContext(model, settings, ctrl_c) as opened,
+    ):
+        cache = Cache(opened)
+        list(cache.sync(text))
+        wanted = cache.fill([7], 1).copy()
+        opened.truncate(0)
+        left[0] = asked
+        with suppress(Interrupted):
+            list(cache.sync(text))
+        left[0] = 10**9
+        list(cache.sync(text))
+        np.testing.assert_allclose(cache.fill([7], 1), wanted, atol=0.01)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from specli.backend.sampler import LlamaSampler
 from specli.engine.types import Dist, Row
+from specli.errors import DecodeError
 from specli.settings import SamplingSettings
 from tests.fakes import FakeSampler
 
@@ -74,3 +75,16 @@ def test_a_shorter_row_is_a_smaller_vocabulary(row: Row) -> None:
     settings = SamplingSettings(temperature=1.0)
     with closing(LlamaSampler(settings, N_VOCAB)) as sampler:
         assert sampler.dist(row[:50], []).ids.max() < 50
+
+
+@pytest.mark.parametrize("temperature", [1e-300, 1e-50, 1e-6])
+def test_a_tiny_temperature_is_the_arg_max(row: Row, temperature: float) -> None:
+    got = dist(row, [], temperature=temperature)
+    assert got.prob(int(row.argmax())) == 1.0
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_model_that_computes_no_numbers_is_an_error(row: Row, temperature: float) -> None:
+    row[3] = np.nan
+    with pytest.raises(DecodeError, match="instead of logits"):
+        dist(row, [], temperature=temperature)

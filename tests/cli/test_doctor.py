@@ -20,8 +20,8 @@ from specli.doctor.environment import inspect_environment
 from specli.doctor.machine import _cgroups, _cpu_limit, _gpus, _memory_limit
 from specli.doctor.probing import Probe
 from specli.doctor.report import Bandwidth, Finding, Gpu, Llama, Quick, Report
-from specli.doctor.storage import hub_cache
 from specli.doctor.traps import conclude
+from specli.models.local import hub_cache
 from tests.cli.conftest import Result
 
 ROOT = Path(__file__).parent.parent.parent

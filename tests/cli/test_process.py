@@ -62,7 +62,13 @@ def test_ctrl_c_at_any_time_leaves_no_traceback(tiny: Path, delay: str) -> None:
 
 @pytest.mark.parametrize(
     "args",
-    [["--help"], ["--version"], ["run", "--help"], ["doctor", "--help"], ["models", "pull", "--help"]],
+    [
+        ["--help"],
+        ["--version"],
+        ["run", "--help"],
+        ["doctor", "--help"],
+        ["models", "pull", "--help"],
+    ],
 )
 def test_help_needs_no_heavy_imports(args: list[str]) -> None:
     code = (
@@ -82,3 +88,30 @@ def test_a_locale_without_utf_8_still_pipes_utf_8(tiny: Path) -> None:
         out, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
     assert out.decode("utf-8")
+
+
+@pytest.mark.parametrize("where", [">/dev/full", "2>/dev/full"])
+def test_a_full_disk_behind_a_stream(tiny: Path, where: str) -> None:
+    command = f"{sys.executable} -m specli run hello -t {tiny}/target.gguf -n 5 {where}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    if where == "2>/dev/full":  # that nobody can read the statistics is no failure
+        assert done.returncode == 0
+        assert done.stdout
+    else:
+        assert done.returncode == 1
+        assert done.stderr.startswith("error: stdout cannot be written: No space left on device")
+
+
+def test_a_conversation_with_a_program(tiny: Path) -> None:
+    """Each line is answered before the next has to be sent."""
+    command = [*SPECLI, "chat", "-t", str(tiny / "target.gguf"), "-n", "5", "--json"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        for _ in range(3):
+            process.stdin.write(b"hello\xe2\x80\xa8there\x0c\r\n")
+            process.stdin.flush()
+            while b'"done"' not in (line := process.stdout.readline()):
+                assert line
+        process.stdin.close()
+    assert process.returncode == 0

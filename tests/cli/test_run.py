@@ -1,6 +1,7 @@
 """specli run: what goes in, what comes out, and what is said when it cannot."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -167,3 +168,33 @@ def test_every_command_has_help_with_an_example(specli: Specli, command: list[st
 
 def test_version(specli: Specli) -> None:
     assert specli("--version").out.startswith("specli 0.")
+
+
+def test_odd_file_names(specli: Specli, tiny: Path, tmp_path: Path) -> None:
+    for name in ("a b ü.gguf", os.fsdecode(b"bad\xff.gguf")):
+        path = tmp_path / name
+        path.write_bytes((tiny / "target.gguf").read_bytes())
+        assert specli("run", "hi", "-t", path, "-n", 3).code == 0
+    for name in ("~nosuch/x.gguf", "a" * 300, "x/" + "a" * 300):
+        assert specli("run", "hi", "-t", name).code == 3
+
+
+@pytest.mark.parametrize("option", ["-t", "-d", "--stop"])
+def test_an_empty_value_is_refused(specli: Specli, tiny: Path, option: str) -> None:
+    done = specli(
+        "run", "hi", *(() if option == "-t" else ("-t", tiny / "target.gguf")), option, ""
+    )
+    assert done.code == 2
+    assert "is empty" in done.err
+
+
+@pytest.mark.parametrize("n_ctx", [1, 2, 3])
+def test_contexts_of_almost_nothing(specli: Specli, tiny: Path, n_ctx: int) -> None:
+    args = ("run", "hi", "--raw", "-t", tiny / "target.gguf", "-d", tiny / "draft.gguf", "-n", 8)
+    assert specli(*args, "-c", n_ctx).code in (0, 2)
+    assert specli(*args, "--draft-ctx", n_ctx).code == 0
+
+
+def test_bare_specli_shows_the_help(specli: Specli) -> None:
+    assert specli().out == specli("--help").out
+    assert "Commands:" in specli("models").out + specli("models").err

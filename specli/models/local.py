@@ -1,0 +1,71 @@
+"""Model files on this machine, found and removed without the hub's library, which is slow to load.
+
+The layout of the Hugging Face cache is documented: models--ORG--NAME/snapshots/COMMIT/FILE, where
+FILE is a link to blobs/HASH.
+"""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+from specli.errors import ModelError
+from specli.models.hub import Remote, parts, unchecked_mark
+from specli.models.registry import Entry
+
+
+def hub_home() -> Path:
+    """Return the folder of the Hugging Face hub, by its own library's rules."""
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return _expand(os.environ.get("HF_HOME") or f"{cache}/huggingface")
+
+
+def hub_cache() -> Path:
+    """Return where the hub's models are kept, by its own library's rules."""
+    named = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
+    return _expand(named) if named else hub_home() / "hub"
+
+
+def find_cached(remote: Remote) -> Path | None:
+    """Return the (first) file of a model in the hub's cache, if all of it is there and checked."""
+    repo = hub_cache() / f"models--{remote.repo.replace('/', '--')}"
+    files = parts(remote)
+    if any(unchecked_mark(repo, part.file).exists() for part in files):
+        return None
+    snapshots = sorted(repo.glob("snapshots/*"), key=lambda path: path.stat().st_mtime)
+    for snapshot in reversed(snapshots):
+        if all((snapshot / part.file).exists() for part in files):
+            return snapshot / files[0].file
+    return None
+
+
+def find_in_wheel(entry: Entry, file: str) -> Path | None:
+    """Return a file inside the entry's Python package, without importing the package."""
+    spec = find_spec(entry.wheel) if entry.wheel else None
+    folders = spec.submodule_search_locations or [] if spec else []
+    return next((path for folder in folders if (path := Path(folder) / file).exists()), None)
+
+
+def remove_cached(path: Path) -> int:
+    """Remove a model's file or parts from the hub's cache; return the bytes that are free now.
+
+    A blob goes where no other snapshot needs it. Raises ModelError for a file that is not there.
+    """
+    root = hub_cache().resolve()
+    repo = next((folder for folder in path.parents if folder.parent.resolve() == root), None)
+    if repo is None:
+        raise ModelError(f"{path}: is not in the Hugging Face cache", "remove it yourself")
+    freed = 0
+    for part in parts(Remote("", path.name)):
+        link = path.parent / part.file
+        blob = link.resolve()
+        size = blob.stat().st_size
+        link.unlink()
+        links = (other for other in repo.glob("snapshots/**/*") if other.is_symlink())
+        if not any(other.resolve() == blob for other in links):
+            blob.unlink(missing_ok=True)
+            freed += size
+    return freed
+
+
+def _expand(path: str) -> Path:
+    return Path(os.path.expandvars(path)).expanduser()
