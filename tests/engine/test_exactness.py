@@ -63,7 +63,7 @@ def p_value(
     draft: FakeModel | str,
     sampler: FakeSampler,
     draft_sampler: FakeSampler | None = None,
-    n: int = 2500,
+    n: int = 2000,
 ) -> float:
     """Test n generated triples against the exact distribution; return the p value."""
     exact = joint(target, sampler)
