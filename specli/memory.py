@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from specli.errors import ModelError
+from specli.text import human_size
 
 MIN_N_CTX = 512  # a smaller context is no help to anybody
 
@@ -53,11 +54,12 @@ def check_fit(needs: Sequence[Need], room: Room, smaller: str = "") -> None:
     weights = sum(need.weights_bytes for need in needs)
     caches = sum(need.cache_bytes for need in needs)
     message = (
-        f"needs {gib(total)} (weights {gib(weights)}, KV cache {gib(caches)}, "
-        f"buffers {gib(total - weights - caches)}), {gib(room.ram_bytes)} of memory is free"
+        f"needs {human_size(total)} (weights {human_size(weights)}, KV cache {human_size(caches)}, "
+        f"buffers {human_size(total - weights - caches)}), "
+        f"{human_size(room.ram_bytes)} of memory is free"
     )
     if room.gpu_bytes:
-        message += f" and {gib(room.gpu_bytes)} on the GPU"
+        message += f" and {human_size(room.gpu_bytes)} on the GPU"
     raise ModelError(message, _advice(needs, room, smaller))
 
 
@@ -65,13 +67,6 @@ def layers_that_fit(need: Need, gpu_bytes: int) -> int:
     """Return how many layers of a model go to a GPU with that much free memory."""
     per_layer = (need.weights_bytes + need.cache_bytes) / max(need.n_layers, 1)
     return max(0, min(need.n_layers, int((gpu_bytes - need.compute_bytes) / max(per_layer, 1))))
-
-
-def gib(size_bytes: float) -> str:
-    """Return a size as people read it."""
-    if abs(size_bytes) < 1 << 30:
-        return f"{size_bytes / (1 << 20):.1f} MiB"
-    return f"{size_bytes / (1 << 30):.1f} GiB"
 
 
 def _advice(needs: Sequence[Need], room: Room, smaller: str) -> str:

@@ -1,4 +1,4 @@
-"""Token bytes to text: incremental UTF-8, stop strings, and what a terminal may see of it."""
+"""What people read: token bytes as text, stop strings, what a terminal may see, sizes."""
 
 import codecs
 from collections.abc import Sequence
@@ -54,3 +54,12 @@ _NEUTRAL = {
 def terminal_safe(text: str) -> str:
     """Return the text with nothing left in it that a terminal would obey."""
     return text.translate(_NEUTRAL)
+
+
+def human_size(n_bytes: float) -> str:
+    """Return a size in decimal units, as download pages and sellers of memory give it."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.0f} {unit}" if unit == "bytes" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.1f} TB"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specli.text import TextStream, terminal_safe
+from specli.text import TextStream, human_size, terminal_safe
 
 
 def chunked(data: bytes, cuts: list[int]) -> list[bytes]:
@@ -85,3 +85,8 @@ def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
 
 def test_control_characters_are_shown() -> None:
     assert terminal_safe("a\x1b[31mb\x07\r\n\tc\x9b2J") == "a␛[31mb␇\n\tc\ufffd2J"
+
+
+def test_sizes_as_people_read_them() -> None:
+    sizes = (0, 999, 98_362_432, 42_520_398_816, 2e12)
+    assert [*map(human_size, sizes)] == ["0 bytes", "999 bytes", "98.4 MB", "42.5 GB", "2.0 TB"]

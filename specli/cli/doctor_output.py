@@ -28,7 +28,7 @@ from specli.doctor.report import (
     Report,
     Software,
 )
-from specli.text import terminal_safe
+from specli.text import human_size, terminal_safe
 
 _STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 _LABEL_WIDTH = 12
@@ -181,8 +181,8 @@ def _machine(machine: Machine) -> Rows:
     cores = f"{machine.n_physical} physical, {machine.n_logical} logical"
     usable = "" if machine.n_usable == machine.n_logical else f", {machine.n_usable} usable"
     yield "cores", cores + usable
-    memory = f"{_size(machine.memory_bytes)}, {_size(machine.available_bytes)} available"
-    limit = "" if machine.limit_bytes is None else f", limited to {_size(machine.limit_bytes)}"
+    memory = f"{human_size(machine.memory_bytes)}, {human_size(machine.available_bytes)} available"
+    limit = "" if machine.limit_bytes is None else f", limited to {human_size(machine.limit_bytes)}"
     yield "memory", memory + limit
     yield "GPU", ", ".join(gpu.name for gpu in machine.gpus) or "none seen"
     if machine.governor or machine.on_battery is not None:
@@ -197,10 +197,13 @@ def _software(software: Software) -> Rows:
 
 def _folders(folders: tuple[Folder, ...]) -> Rows:
     for folder in folders:
-        size = "" if folder.size_bytes is None else f"{_size(folder.size_bytes)}, "
+        size = "" if folder.size_bytes is None else f"{human_size(folder.size_bytes)}, "
         state = size if folder.exists else "not there yet, "
         closed = "" if folder.writable else ", not writable"
-        yield folder.name, f"{_short(folder.path)}: {state}{_size(folder.free_bytes)} free{closed}"
+        yield (
+            folder.name,
+            f"{_short(folder.path)}: {state}{human_size(folder.free_bytes)} free{closed}",
+        )
 
 
 def _default(model: DefaultModel) -> tuple[str, str]:
@@ -226,7 +229,7 @@ def _llama(package: Package, llama: Llama) -> Rows:
     yield "llama.cpp", f"{loaded.llama_cpp or 'unknown version'}, {_short(loaded.folder)}"
     yield "built for", " ".join(built_features(loaded.system_info)) or "any CPU"
     for device in loaded.devices:
-        memory = f"{_size(device.free_bytes)} of {_size(device.total_bytes)} free"
+        memory = f"{human_size(device.free_bytes)} of {human_size(device.total_bytes)} free"
         yield "device", f"{device.name}, {device.description} ({device.kind}), {memory}"
     abilities = {"GPU offload": loaded.gpu_offload, "mmap": loaded.mmap, "mlock": loaded.mlock}
     yield "can", ", ".join(f"{what}: {'yes' if can else 'no'}" for what, can in abilities.items())
@@ -250,10 +253,6 @@ def _on(package: Package, option: str) -> bool:
 
 def _count(n: int) -> str:
     return "1 problem" if n == 1 else f"{n} problems"
-
-
-def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"
 
 
 def _short(path: str) -> str:

@@ -18,8 +18,7 @@ from rich.progress import (
 from specli.cli.streams import say
 from specli.errors import Interrupted
 from specli.models.download import Progress as HubProgress
-from specli.models.hub_errors import human_size
-from specli.text import terminal_safe
+from specli.text import human_size, terminal_safe
 
 
 class Downloads:

@@ -3,16 +3,18 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from specli.cli.streams import write
 from specli.errors import PairError
-from specli.models.check import ModelFacts, PairReport, check_headers
-from specli.models.header import Header, TruncatedError, parse_header, read_header
-from specli.models.hub import Remote, read_start
 from specli.models.registry import Registry, load_registry
+
+if TYPE_CHECKING:
+    from specli.models.check import ModelFacts, PairReport
+    from specli.models.header import Header
+    from specli.models.hub import Remote
 
 
 def check(
@@ -30,6 +32,8 @@ def check(
     Example:
       specli models check llama-70b llama-1b
     """
+    from specli.models.check import check_headers
+
     registry = load_registry()
     headers = [_header(reference, registry, offline) for reference in (target, draft)]
     report = check_headers(headers[0], headers[1], (target, draft))
@@ -43,15 +47,19 @@ def check(
         )
 
 
-def _header(reference: str, registry: Registry, offline: bool) -> Header:
+def _header(reference: str, registry: Registry, offline: bool) -> "Header":
+    from specli.models.header import read_header
     from specli.models.store import Located, look_up
 
     found = look_up(reference, registry, offline)
     return read_header(found.path) if isinstance(found, Located) else _fetch(found.remote)
 
 
-def _fetch(remote: Remote) -> Header:
+def _fetch(remote: "Remote") -> "Header":
     """Fetch as much of a file as its header takes."""
+    from specli.models.header import TruncatedError, parse_header
+    from specli.models.hub import read_start
+
     n_bytes = 8 << 20
     while True:
         data = read_start(remote, n_bytes)
@@ -63,7 +71,7 @@ def _fetch(remote: Remote) -> Header:
             n_bytes *= 2
 
 
-def _as_text(report: PairReport) -> str:
+def _as_text(report: "PairReport") -> str:
     compared = report.vocabularies
     lines = [_model("target", report.target), _model("draft", report.draft)]
     lines.append(f"vocabularies: {compared.verdict}")
@@ -75,7 +83,7 @@ def _as_text(report: PairReport) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _model(role: str, facts: ModelFacts) -> str:
+def _model(role: str, facts: "ModelFacts") -> str:
     name = Path(facts.name).name
     back = facts.rollback or "none"
     kind = f"{facts.architecture}, {facts.n_tokens} tokens ({facts.vocabulary}), rollback: {back}"

@@ -10,9 +10,9 @@ import typer
 from specli.cli.models_show import find_item
 from specli.cli.streams import say
 from specli.errors import ModelError, UsageError
-from specli.memory import gib
 from specli.models.local import remove_cached
 from specli.models.registry import load_registry, read_registry, user_file
+from specli.text import human_size
 
 
 def add(
@@ -89,9 +89,9 @@ def rm(
     if not yes:
         if sys.stdin is None or not sys.stdin.isatty():
             raise UsageError("nobody is there to ask", f"specli models rm {model} --yes")
-        answer = input(f"Remove {item.path} ({gib(item.size_bytes)})? [y/N] ")
+        answer = input(f"Remove {item.path} ({human_size(item.size_bytes)})? [y/N] ")
         if answer.strip().lower() not in ("y", "yes"):
             say("kept", str(item.path))
             return
     freed = remove_cached(item.path)
-    say("removed", f"{item.path}, {gib(freed)} are free now")
+    say("removed", f"{item.path}, {human_size(freed)} are free now")

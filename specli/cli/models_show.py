@@ -1,16 +1,15 @@
 """specli models list, info and path: what there is, and where it lies."""
 
 import json
-import sys
 from typing import Annotated
 
 import typer
 
 from specli.cli.streams import write
 from specli.errors import ModelError
-from specli.memory import gib
 from specli.models.here import Here, describe, find_here, look_around
 from specli.models.registry import Registry, find, load_registry
+from specli.text import human_size
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -30,26 +29,28 @@ def list_models(
     if as_json:
         write(json.dumps([_as_dict(item) for item in found], indent=2) + "\n")
         return
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
+    rows: list[tuple[str, ...]] = [("MODEL", "QUANT", "SIZE", "HERE", "FITS", "DRAFT", "LICENCE")]
+    rows += [_row(item) for item in found]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        write("  ".join(cells).rstrip() + "\n")
+    if any(row[5].endswith("*") for row in rows):
+        write("* has an MTP or EAGLE-3 head too, which specli cannot use yet\n")
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for heading in ("model", "quant", "size", "here", "fits", "draft", "licence"):
-        table.add_column(heading, no_wrap=True, justify="right" if heading == "size" else "left")
-    for item in found:
-        entry = item.entry
-        size = f"{'' if item.path or item.file.size_bytes else '~'}{gib(item.size_bytes)}"
-        draft = entry.draft if entry.method in ("draft", "ngram") else f"{entry.draft} *"
-        here_mark = "yes" if item.path else "-"
-        table.add_row(
-            entry.alias, item.file.quant, size, here_mark, item.fits, draft, entry.license
-        )
-    width = None if sys.stdout.isatty() else 120
-    console = Console(width=width, highlight=False)
-    console.print(table)
-    if any(item.entry.method in ("mtp", "eagle3") for item in found):
-        console.print("* has MTP layers or an EAGLE-3 head too, which specli cannot use yet")
+
+def _row(item: Here) -> tuple[str, ...]:
+    entry = item.entry
+    exact = item.path or item.file.size_bytes
+    return (
+        entry.alias,
+        item.file.quant,
+        f"{'' if exact else '~'}{human_size(item.size_bytes)}",
+        "yes" if item.path else "-",
+        item.fits,
+        entry.draft if entry.method in ("draft", "ngram") else f"{entry.draft} *",
+        entry.license,
+    )
 
 
 def info(
@@ -148,7 +149,7 @@ def _as_dict(item: Here) -> dict[str, object]:
 
 def _shown(name: str, value: object) -> str:
     if name.endswith("_bytes") and isinstance(value, int):
-        return gib(value)
+        return human_size(value)
     if isinstance(value, list):
         return ", ".join(map(str, value))
     if isinstance(value, bool):

@@ -10,6 +10,17 @@ from specli.errors import ModelError
 from specli.models.hub import Remote, parts
 
 
+def other_programs() -> bool:
+    """Say whether any of these programs has been here at all."""
+    homes = (
+        Path.home() / ".lmstudio",
+        Path.home() / ".cache" / "lm-studio",
+        _llama_cpp(),
+        _ollama(),
+    )
+    return any(home.exists() for home in homes)
+
+
 def elsewhere(remote: Remote) -> Path | None:
     """Return the (first) file of a model in LM Studio's, llama.cpp's or Ollama's folders.
 

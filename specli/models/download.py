@@ -12,7 +12,7 @@ from threading import Event, Thread
 from specli.errors import Interrupted, ModelError
 from specli.models import hub
 from specli.models.hub import Remote
-from specli.models.hub_errors import human_size
+from specli.text import human_size
 
 _REPORT_S = 0.1
 _PATIENCE_S = 2.0  # how long Ctrl-C waits for downloads that may sit in a silent connection

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from specli.models.caches import elsewhere
+from specli.models.caches import elsewhere, other_programs
 from specli.models.header import file_bytes
 from specli.models.hub import Remote
 from specli.models.local import find_cached, find_in_wheel
@@ -33,17 +33,19 @@ class Here:
 def look_around(registry: Registry, memory_bytes: int) -> list[Here]:
     """Return of each model what is here, or its default quantization where nothing is."""
     found = []
+    others = other_programs()
     for entry in registry.values():
-        paths = {file: find_here(entry, file) for file in entry.files}
+        paths = {file: find_here(entry, file, others) for file in entry.files}
         present = [file for file, path in paths.items() if path] or [entry.quant()]
         found += [describe(entry, file, paths[file], registry, memory_bytes) for file in present]
     return found
 
 
-def find_here(entry: Entry, file: File) -> Path | None:
-    """Return where a quantization lies on this machine, wherever that is."""
+def find_here(entry: Entry, file: File, others: bool = True) -> Path | None:
+    """Return where a quantization lies on this machine; others: also with other programs."""
     remote = Remote(entry.repo, file.file, entry.revision, file.size_bytes, file.sha256)
-    return find_in_wheel(entry, file.file) or find_cached(remote) or elsewhere(remote)
+    found = find_in_wheel(entry, file.file) or find_cached(remote)
+    return found or (elsewhere(remote) if others else None)
 
 
 def describe(

@@ -6,23 +6,12 @@ It tells errors apart by their status, number and name, so that it needs no libr
 import errno
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from specli.errors import ModelError
 
 LOG_IN = "log in with: hf auth login (or set HF_TOKEN)"
 _FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the quota of the disk is used up"}
 _FULL[errno.EFBIG] = "the file is larger than may be written here"
-
-
-def human_size(n_bytes: float) -> str:
-    """Return a size in decimal units, as download pages give it."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if n_bytes < 1000:
-            return f"{n_bytes:.0f} {unit}" if unit == "bytes" else f"{n_bytes:.1f} {unit}"
-        n_bytes /= 1000
-    return f"{n_bytes:.1f} TB"
 
 
 def explain(
@@ -170,6 +159,9 @@ def _proxy_error(name: str, endpoint: str, said: str) -> ModelError:
 
 def _proxy(endpoint: str) -> str:
     """Return the host and port of the proxy on the way to the hub, without its password."""
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies
+
     proxies = getproxies()
     url = urlsplit(proxies.get(urlsplit(endpoint).scheme) or proxies.get("all") or "")
     return f"{url.hostname}:{url.port}" if url.hostname else ""

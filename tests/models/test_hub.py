@@ -14,7 +14,8 @@ from specli.errors import ModelError
 from specli.models import hub
 from specli.models.download import Progress, fetch
 from specli.models.hub import Remote
-from specli.models.hub_errors import explain, human_size
+from specli.models.hub_errors import explain
+from specli.text import human_size
 from tests.hub import Faults, LoopbackHub, content, loopback_hub
 
 A, B = Remote("org/a", "a-Q4_0.gguf"), Remote("org/b", "b-Q4_0.gguf")
