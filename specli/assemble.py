@@ -15,6 +15,7 @@ from specli.backend.context import ContextSettings, LlamaContext
 from specli.backend.memory import gpu_free_bytes, measure_need
 from specli.backend.model import LlamaModel, Vocabulary
 from specli.backend.sampler import LlamaSampler
+from specli.cgroups import memory_free_bytes
 from specli.chat import Answerer, ChatTemplate
 from specli.engine.cache import Cache
 from specli.engine.decode import Decoder, never
@@ -23,7 +24,7 @@ from specli.engine.planner import FixedPlanner
 from specli.engine.stats import Stats
 from specli.engine.types import Drafter
 from specli.errors import ModelError
-from specli.memory import Room, check_fit
+from specli.memory import Need, Room, check_fit
 from specli.models.compatibility import check_pair, check_sidecar
 from specli.models.header import architecture_of, file_bytes
 from specli.models.store import Located
@@ -98,29 +99,30 @@ def open_session(
 def check_memory(pair: Pair, settings: Settings) -> bool:
     """Raise ModelError where a pair does not fit into memory; else say whether to map the target.
 
-    Only files that could fill the memory are reckoned up: that takes as long as reading a
-    vocabulary. Where it is that tight, a target whose weights llama.cpp lays out anew is read.
+    Only what could fill the memory is reckoned up: that takes as long as reading a vocabulary.
+    Where it is that tight, a target whose weights llama.cpp lays out anew is read.
     """
-    room = Room(psutil.virtual_memory().available, gpu_free_bytes())
-    files = [pair.target, *([pair.draft] if isinstance(pair.draft, Located) else [])]
-    if 4 * sum(file_bytes(located.path) for located in files) < room.ram_bytes:
+    room = Room(memory_free_bytes(), gpu_free_bytes())
+    draft = pair.draft if isinstance(pair.draft, Located) else None
+    files = file_bytes(pair.target.path) + (file_bytes(draft.path) if draft else 0)
+    usual = settings.n_ctx is None and settings.draft_n_ctx is None
+    if usual and 4 * files < room.ram_bytes:
         return True
-    asked = [
-        (settings.n_ctx, settings.k + 1, settings.n_gpu_layers),
-        (settings.draft_n_ctx or settings.n_ctx, 1, settings.draft_n_gpu_layers),
-    ]
-    needs = [
-        measure_need(located.path, *wanted) for located, wanted in zip(files, asked, strict=False)
-    ]
-    smaller = _smaller(pair.target, room.total_bytes - sum(n.total_bytes for n in needs[1:]))
-    check_fit(needs, room, smaller)
-    return not needs[0].repacked
+    need = measure_need(pair.target.path, settings.n_ctx, settings.k + 1, settings.n_gpu_layers)
+    draft_need = None
+    if draft:
+        n_ctx = need.n_ctx if settings.draft_n_ctx is None else settings.draft_n_ctx
+        draft_need = measure_need(draft.path, n_ctx, 1, settings.draft_n_gpu_layers)
+    check_fit(need, draft_need, room, _smaller(pair.target, need, draft_need, room))
+    return not need.repacked
 
 
-def _smaller(target: Located, room_bytes: int) -> str:
+def _smaller(target: Located, need: Need, draft: Need | None, room: Room) -> str:
     """Return the name of the target's largest quantization that fits, "" where none is known to."""
+    others = need.total_bytes - need.weights_bytes + (draft.total_bytes if draft else 0)
+    most = min(room.total_bytes - others, need.weights_bytes - 1)
     entry = target.entry
-    fitting = [file for file in entry.files if 0 < file.size_bytes < room_bytes] if entry else []
+    fitting = [file for file in entry.files if 0 < file.size_bytes <= most] if entry else []
     best = max(fitting, key=lambda file: file.size_bytes, default=None)
     return f"{entry.alias}:{best.quant}" if entry and best else ""
 

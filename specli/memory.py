@@ -1,6 +1,5 @@
 """Whether a pair fits into this machine, and what would fit where it does not."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from specli.errors import ModelError
@@ -43,24 +42,26 @@ class Room:
         return self.ram_bytes + self.gpu_bytes
 
 
-def check_fit(needs: Sequence[Need], room: Room, smaller: str = "") -> None:
-    """Raise ModelError where models, the target first, do not fit, with what would.
+def check_fit(target: Need, draft: Need | None, room: Room, smaller: str = "") -> None:
+    """Raise ModelError where a pair does not fit, with what would.
 
-    smaller: how to name a quantization of the target that fits, "" where there is none.
+    smaller: the name of a quantization of the target that fits, "" where there is none.
     """
+    needs = [target, draft] if draft else [target]
     total = sum(need.total_bytes for need in needs)
     if total <= room.total_bytes:
         return
     weights = sum(need.weights_bytes for need in needs)
     caches = sum(need.cache_bytes for need in needs)
     message = (
-        f"needs {human_size(total)} (weights {human_size(weights)}, KV cache {human_size(caches)}, "
+        f"{'these models need' if draft else 'this model needs'} {human_size(total)} "
+        f"(weights {human_size(weights)}, KV cache {human_size(caches)}, "
         f"buffers {human_size(total - weights - caches)}), "
         f"{human_size(room.ram_bytes)} of memory is free"
     )
     if room.gpu_bytes:
         message += f" and {human_size(room.gpu_bytes)} on the GPU"
-    raise ModelError(message, _advice(needs, room, smaller))
+    raise ModelError(message, _advice(target, draft, room, smaller))
 
 
 def layers_that_fit(need: Need, gpu_bytes: int) -> int:
@@ -69,15 +70,20 @@ def layers_that_fit(need: Need, gpu_bytes: int) -> int:
     return max(0, min(need.n_layers, int((gpu_bytes - need.compute_bytes) / max(per_layer, 1))))
 
 
-def _advice(needs: Sequence[Need], room: Room, smaller: str) -> str:
+def _advice(target: Need, draft: Need | None, room: Room, smaller: str) -> str:
+    """Name what would fit: a shorter context, a smaller quantization, no draft model."""
     advice = []
-    per_token = sum(need.cache_bytes / need.n_ctx for need in needs)
-    fixed = sum(need.total_bytes - need.cache_bytes for need in needs)
-    n_ctx = int((room.total_bytes - fixed) / per_token) // 256 * 256 if per_token else 0
+    together = [n for n in (target, draft) if n and n.n_ctx == target.n_ctx]  # share one --ctx
+    total = target.total_bytes + (draft.total_bytes if draft else 0)
+    per_token = sum(need.cache_bytes for need in together) / target.n_ctx
+    too_much = total - room.total_bytes
+    n_ctx = int(target.n_ctx - too_much / per_token) // 256 * 256 if per_token else 0
     if n_ctx >= MIN_N_CTX:
         advice.append(f"--ctx {n_ctx} fits")
     if smaller:
         advice.append(f"{smaller} fits")
+    if draft and target.total_bytes <= room.total_bytes:
+        advice.append("--draft ngram fits")
     if not advice:
         advice.append("a smaller model or a smaller quantization is wanted")
     return f"{'; '.join(advice)}; --force goes on all the same"

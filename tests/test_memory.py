@@ -12,6 +12,7 @@ from specli.backend.context import ContextSettings, LlamaContext
 from specli.backend.library import log_lines
 from specli.backend.memory import measure_need
 from specli.backend.model import LlamaModel
+from specli.cgroups import memory_free_bytes, memory_total_bytes
 from specli.errors import ModelError
 from specli.memory import Need, Room, check_fit, layers_that_fit
 from specli.models.store import Located
@@ -65,14 +66,14 @@ def need(weights: float, cache: float = 0.0, n_layers: int = 32) -> Need:
 
 
 def test_what_fits_passes() -> None:
-    check_fit([need(4), need(1)], Room(6 * GIB))
-    check_fit([need(8)], Room(4 * GIB, gpu_bytes=6 * GIB))
+    check_fit(need(4), need(1), Room(6 * GIB))
+    check_fit(need(8), None, Room(4 * GIB, gpu_bytes=6 * GIB))
 
 
 def test_what_does_not_fit_is_refused_with_what_would() -> None:
     with pytest.raises(ModelError) as raised:
-        check_fit([need(4, cache=4), need(1, cache=1)], Room(8 * GIB), "big:q3_k_m")
-    assert "needs 11.0 GB (weights 5.4 GB, KV cache 5.4 GB" in raised.value.message
+        check_fit(need(4, cache=4), need(1, cache=1), Room(8 * GIB), "big:q3_k_m")
+    assert "these models need 11.0 GB (weights 5.4 GB, KV cache 5.4 GB" in raised.value.message
     assert "8.6 GB of memory is free" in raised.value.message
     match = re.search(r"--ctx (\d+) fits", raised.value.hint)
     assert match
@@ -83,9 +84,29 @@ def test_what_does_not_fit_is_refused_with_what_would() -> None:
 
 def test_where_nothing_would_fit_it_says_so() -> None:
     with pytest.raises(ModelError) as raised:
-        check_fit([need(40, cache=1)], Room(8 * GIB))
+        check_fit(need(40, cache=1), None, Room(8 * GIB))
     assert "a smaller model or a smaller quantization" in raised.value.hint
     assert "--ctx" not in raised.value.hint
+
+
+def test_the_advice_is_never_what_was_asked_for() -> None:
+    asked = Need(GIB, GIB // 4, 0, 2048, 32)
+    with pytest.raises(ModelError) as raised:  # the draft has a context of its own, and costs most
+        check_fit(asked, Need(GIB // 8, GIB, 0, 8192, 32), Room(2 * GIB))
+    assert "--ctx" not in raised.value.hint
+    assert "--draft ngram fits" in raised.value.hint
+
+
+def test_a_container_is_the_machine(tmp_path: Path) -> None:
+    group = tmp_path / "sys/fs/cgroup"
+    group.mkdir(parents=True)
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("0::/\n")
+    (group / "memory.max").write_text("300000000\n")
+    (group / "memory.current").write_text("200000000\n")
+    (group / "memory.stat").write_text("anon 1\ninactive_file 50000000\n")
+    assert memory_total_bytes(tmp_path) == 300_000_000
+    assert memory_free_bytes(tmp_path) == 150_000_000
 
 
 def test_layers_that_fit_on_a_gpu() -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from specli.cli.streams import write
-from specli.errors import PairError
+from specli.errors import ModelError, PairError
 from specli.models.registry import Registry, load_registry
+from specli.text import terminal_safe
 
 if TYPE_CHECKING:
     from specli.models.check import ModelFacts, PairReport
@@ -40,7 +41,7 @@ def check(
     if as_json:
         write(json.dumps({"works": report.works, **asdict(report)}, indent=2) + "\n")
     else:
-        write(_as_text(report))
+        write("".join(f"{terminal_safe(line)}\n" for line in _as_text(report)))
     if not report.works:
         raise PairError(
             f"{draft} cannot guess for {target}", "choose a draft of the target's own family"
@@ -65,13 +66,13 @@ def _fetch(remote: "Remote") -> "Header":
         data = read_start(remote, n_bytes)
         try:
             return parse_header(data)
-        except TruncatedError:
-            if len(data) < n_bytes:
-                raise
+        except ModelError as error:
+            if not isinstance(error, TruncatedError) or len(data) < n_bytes:
+                raise ModelError(f"{remote.name}: {error.message}", error.hint) from None
             n_bytes *= 2
 
 
-def _as_text(report: "PairReport") -> str:
+def _as_text(report: "PairReport") -> list[str]:
     compared = report.vocabularies
     lines = [_model("target", report.target), _model("draft", report.draft)]
     lines.append(f"vocabularies: {compared.verdict}")
@@ -80,7 +81,7 @@ def _as_text(report: "PairReport") -> str:
     lines += [f"problem: {problem}" for problem in report.problems]
     lines += [f"note: {note}" for note in report.notes]
     lines.append("verdict: " + ("they go together" if report.works else "they do not go together"))
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _model(role: str, facts: "ModelFacts") -> str:

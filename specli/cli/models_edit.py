@@ -1,6 +1,8 @@
 """specli models add and rm: the user's own names, and files that are no longer wanted."""
 
 import json
+import os
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +12,8 @@ import typer
 from specli.cli.models_show import find_item
 from specli.cli.streams import say
 from specli.errors import ModelError, UsageError
-from specli.models.local import remove_cached
+from specli.models.hub import Remote
+from specli.models.local import find_cached, remove_cached
 from specli.models.registry import load_registry, read_registry, user_file
 from specli.text import human_size
 
@@ -45,32 +48,40 @@ def add(
         "draft": draft,
         "method": "ngram" if draft in ("ngram", "none") else "draft",
     }
-    lines = [f"[models.{json.dumps(alias)}]"]
-    lines += [f"{key} = {json.dumps(value)}" for key, value in strings.items()]
+    lines = [f"[models.{_quoted(alias)}]"]
+    lines += [f"{key} = {_quoted(value)}" for key, value in strings.items()]
     lines += [f"params_b = {params_b}", f"context = {context}"]
-    lines += [f"[models.{json.dumps(alias)}.files]"]
-    lines += [f"{json.dumps(quant)} = {{ file = {json.dumps('/'.join([*folder, name]))} }}"]
+    lines += [f"[models.{_quoted(alias)}.files]"]
+    lines += [f"{_quoted(quant)} = {{ file = {_quoted('/'.join([*folder, name]))} }}"]
     path = user_file()
-    _append(path, "\n".join(lines) + "\n")
+    _append(path, alias, "\n".join(lines) + "\n")
     say("added", f"{alias} to {path}")
 
 
-def _append(path: Path, text: str) -> None:
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)  # TOML has the same escapes, but no surrogates
+
+
+def _append(path: Path, alias: str, text: str) -> None:
     """Append to the user's registry, if what comes out is a registry; else leave it as it was."""
+    if path.exists() and alias in read_registry(path):
+        raise UsageError(f"{alias} exists already in {path}", "edit that file, or use another name")
+    path = path.resolve()  # a link stays one
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         before = path.read_text(encoding="utf-8") if path.exists() else ""
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".toml.partial")
         partial.write_text(f"{before}\n{text}" if before else text, encoding="utf-8")
         try:
-            read_registry(partial)
             load_registry(partial)
         except ModelError as error:
-            partial.unlink()
-            raise UsageError(f"that is no entry: {error.message}", error.hint) from None
+            said = re.sub(rf"^{re.escape(str(partial))}:\d+: ", "", error.message)
+            raise UsageError(f"that is no entry: {said}", error.hint) from None
         partial.replace(path)
     except OSError as error:
         raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def rm(
@@ -84,14 +95,17 @@ def rm(
       specli models rm llama-8b:q4_k_m
     """
     item = find_item(model, load_registry())
-    if item.path is None:
+    path = find_cached(Remote(item.entry.repo, item.file.file, item.entry.revision)) or item.path
+    if path is None:
         raise ModelError(f"{model}: is not on this machine")
     if not yes:
         if sys.stdin is None or not sys.stdin.isatty():
             raise UsageError("nobody is there to ask", f"specli models rm {model} --yes")
-        answer = input(f"Remove {item.path} ({human_size(item.size_bytes)})? [y/N] ")
+        try:
+            answer = input(f"Remove {path} ({human_size(item.size_bytes)})? [y/N] ")
+        except EOFError:
+            answer = ""
         if answer.strip().lower() not in ("y", "yes"):
-            say("kept", str(item.path))
+            say("kept", str(path))
             return
-    freed = remove_cached(item.path)
-    say("removed", f"{item.path}, {human_size(freed)} are free now")
+    say("removed", f"{path}, {human_size(remove_cached(path))} are free now")

@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
+from specli.cgroups import memory_total_bytes
 from specli.cli.streams import write
 from specli.errors import ModelError
 from specli.models.here import Here, describe, find_here, look_around
 from specli.models.registry import Registry, find, load_registry
-from specli.text import human_size
+from specli.text import human_size, terminal_safe
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -25,16 +26,16 @@ def list_models(
       specli models list --here
     """
     registry = load_registry()
-    found = [item for item in look_around(registry, _memory_bytes()) if item.path or not here]
+    found = [item for item in look_around(registry, memory_total_bytes()) if item.path or not here]
     if as_json:
         write(json.dumps([_as_dict(item) for item in found], indent=2) + "\n")
         return
-    rows: list[tuple[str, ...]] = [("MODEL", "QUANT", "SIZE", "HERE", "FITS", "DRAFT", "LICENCE")]
+    rows: list[tuple[str, ...]] = [("MODEL", "QUANT", "SIZE", "HERE", "FITS", "DRAFT")]
     rows += [_row(item) for item in found]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        write("  ".join(cells).rstrip() + "\n")
+        write(terminal_safe("  ".join(cells).rstrip()) + "\n")
     if any(row[5].endswith("*") for row in rows):
         write("* has an MTP or EAGLE-3 head too, which specli cannot use yet\n")
 
@@ -49,7 +50,6 @@ def _row(item: Here) -> tuple[str, ...]:
         "yes" if item.path else "-",
         item.fits,
         entry.draft if entry.method in ("draft", "ngram") else f"{entry.draft} *",
-        entry.license,
     )
 
 
@@ -69,7 +69,7 @@ def info(
         return
     width = max(map(len, facts))
     for name, value in facts.items():
-        write(f"{name:<{width}}  {_shown(name, value)}\n")
+        write(terminal_safe(f"{name:<{width}}  {_shown(name, value)}") + "\n")
 
 
 def path(
@@ -93,32 +93,34 @@ def find_item(model: str, registry: Registry) -> Here:
     entry = find(registry, alias)
     files = [entry.quant(quant)] if quant else entry.files
     found = next((file for file in files if find_here(entry, file)), files[0])
-    return describe(entry, found, find_here(entry, found), registry, _memory_bytes())
+    return describe(entry, found, find_here(entry, found), registry, memory_total_bytes())
 
 
 def model_facts(model: str, registry: Registry) -> dict[str, object]:
     """Return what is known of a model, by name."""
-    from pathlib import Path
-
     from specli.models.compatibility import rollback
     from specli.models.header import file_bytes, read_header
+    from specli.models.store import Located, look_up
+    from specli.models.vocabulary import vocabulary_of
 
     facts: dict[str, object] = {}
-    file: Path | None = Path(model).expanduser()
-    if "/" in model or model.lower().endswith(".gguf"):
-        facts["path"] = str(file)
-    else:
+    alias = model.partition(":")[0].lower()
+    if alias in registry:
         item = find_item(model, registry)
         facts, file = _as_dict(item), item.path
-    if file is None:
-        return facts
+        if file is None:
+            return facts
+    else:
+        found = look_up(model, registry, offline=True)
+        assert isinstance(found, Located), "offline, what is missing is an error"
+        facts["path"], file = str(found.path), found.path
     header = read_header(file)
     facts["size_bytes"] = file_bytes(file)
     facts["architecture"] = header.architecture
     facts["parameters"] = header.n_params
     facts["layers"] = header.of_architecture("block_count", None)
     facts["trained_context"] = header.of_architecture("context_length", None)
-    facts["tokens"] = len(header.values.get("tokenizer.ggml.tokens", ()))
+    facts["tokens"] = vocabulary_of(header).n_tokens
     facts["chat_template"] = "tokenizer.chat_template" in header.values
     facts["rollback"] = rollback(header) or "none: decoded plainly"
     return facts
@@ -155,9 +157,3 @@ def _shown(name: str, value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "-" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _memory_bytes() -> int:
-    import psutil
-
-    return int(psutil.virtual_memory().total)

@@ -4,12 +4,11 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
-from math import ceil
 from pathlib import Path
 
 import psutil
 
+from specli.cgroups import cgroups, cpu_limit, memory_limit
 from specli.doctor.cpu import cpu, sysctl
 from specli.doctor.report import Gpu, Machine
 
@@ -21,8 +20,8 @@ def inspect_machine(root: Path = Path("/")) -> Machine:
     name, features, complete = cpu()
     n_logical = psutil.cpu_count() or 1
     memory = psutil.virtual_memory()
-    limits = list(_cgroups(root))
-    limit_bytes = min((n for n in map(_memory_limit, limits) if n), default=None)
+    limits = list(cgroups(root))
+    limit_bytes = min((n for n in map(memory_limit, limits) if n), default=None)
     return Machine(
         system=_system(),
         architecture=platform.machine(),
@@ -32,7 +31,7 @@ def inspect_machine(root: Path = Path("/")) -> Machine:
         features_complete=complete,
         n_physical=psutil.cpu_count(logical=False) or n_logical,
         n_logical=n_logical,
-        n_usable=min([_n_allowed(n_logical), *(n for n in map(_cpu_limit, limits) if n)]),
+        n_usable=min([_n_allowed(n_logical), *(n for n in map(cpu_limit, limits) if n)]),
         memory_bytes=memory.total,
         available_bytes=memory.available,
         limit_bytes=limit_bytes if limit_bytes and limit_bytes < memory.total else None,
@@ -70,36 +69,6 @@ def _inside(root: Path) -> tuple[str, ...]:
 
 def _n_allowed(n_logical: int) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else n_logical
-
-
-def _cgroups(root: Path) -> Iterator[Path]:
-    """Walk the folders of the control groups that hold this process, of version 1 and 2.
-
-    A container sees its own group at the top, whatever path the kernel names.
-    """
-    for line in _read(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        for controller in controllers.split(","):
-            if controller in ("", "memory", "cpu"):
-                top = root / "sys/fs/cgroup" / controller
-                group = top / path.strip("/")
-                yield from (f for f in (group, *group.parents) if f == top or top in f.parents)
-
-
-def _memory_limit(group: Path) -> int | None:
-    """Return the limit in bytes, None where there is none."""
-    said = _read(group / "memory.max") or _read(group / "memory.limit_in_bytes")
-    return int(said) if said.strip().isdigit() else None
-
-
-def _cpu_limit(group: Path) -> int | None:
-    """Return the limit in CPUs, None where there is none."""
-    said = _read(group / "cpu.max").split() or [
-        _read(group / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")
-    ]
-    if len(said) != 2 or not all(part.isdigit() for part in said) or not int(said[1]):
-        return None
-    return max(1, ceil(int(said[0]) / int(said[1])))
 
 
 def _gpus(root: Path) -> tuple[Gpu, ...]:

@@ -74,5 +74,5 @@ def check_headers(target: Header, draft: Header, names: tuple[str, str]) -> Pair
 def _facts(header: Header, name: str) -> ModelFacts:
     values = header.values
     kind = f"{values.get('tokenizer.ggml.model', 'none')}/{values.get('tokenizer.ggml.pre', '-')}"
-    n_tokens = len(values.get("tokenizer.ggml.tokens", ()))
+    n_tokens = vocabulary_of(header).n_tokens
     return ModelFacts(name, header.architecture, kind, n_tokens, rollback(header))

@@ -17,6 +17,7 @@ from specli.text import human_size
 _REPORT_S = 0.1
 _PATIENCE_S = 2.0  # how long Ctrl-C waits for downloads that may sit in a silent connection
 _BLOCK_BYTES = 1 << 20
+_WAITING = "another process is fetching it; waiting for that one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,11 @@ class _Transfer:
         self._done_bytes = 0
         self._checked_bytes: int | None = None
         self._stop = stop
+        self._others: set[Remote] = set()  # files that another process is fetching
         for file in self.missing:
-            self.note(_sweep(file))
+            self.note(note := _sweep(file))
+            if note == _WAITING:
+                self._others.add(file)
 
     @property
     def total_bytes(self) -> int:
@@ -123,7 +127,8 @@ class _Transfer:
         if self.thread.ident:
             self.thread.join(patience_s)
         for file in self.missing:
-            hub.drop(file)
+            if file not in self._others or self._done_bytes:
+                hub.drop(file)
 
     def _run(self) -> None:
         """Fetch and check; leave what went wrong in `error`."""
@@ -222,7 +227,7 @@ def _sweep(file: Remote) -> str:
     try:
         n_bytes = hub.sweep(file)
     except TimeoutError:
-        return "another process is fetching it; waiting for that one"
+        return _WAITING
     except OSError:
         return ""
     if not n_bytes:

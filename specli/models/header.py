@@ -19,6 +19,7 @@ Value: TypeAlias = Any  # what a key holds: int, float, bool, str, or a list of 
 
 _SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
 _STRING, _ARRAY = 8, 9
+_MAX_TEXT = 1 << 24  # a longer text, chat templates among them, is nonsense
 _MAX_COUNT = 1 << 26  # more keys, tensors or array items than this is no model but nonsense
 
 
@@ -143,7 +144,7 @@ class _Reader:
         return n
 
     def text(self) -> str:
-        return self.take(self.count()).decode("utf-8", "replace")
+        return self.take(self._length(self.count())).decode("utf-8", "replace")
 
     def value(self, kind: int) -> Value:
         if kind == _STRING:
@@ -154,7 +155,7 @@ class _Reader:
         if kind == _STRING:
             return self._texts(n)
         if kind == _ARRAY:
-            return [self.value(_ARRAY) for _ in range(n)]
+            raise ModelError("has a header with arrays of arrays", "fetch it again")
         return list(struct.unpack(f"<{n}{self._code(kind)}", self.take(n * self._width(kind))))
 
     def tensor(self) -> Tensor:
@@ -172,7 +173,7 @@ class _Reader:
         try:
             for _ in range(n):
                 start = at + 8
-                at = start + length(data, at)[0]
+                at = start + self._length(length(data, at)[0])
                 if at > len(data):
                     break
                 texts.append(data[start:at].decode("utf-8", "replace"))
@@ -181,6 +182,11 @@ class _Reader:
         self.at = at
         self.take(0)
         return texts
+
+    def _length(self, n: int) -> int:
+        if n > _MAX_TEXT:
+            raise ModelError(f"has a header with a text of {n} bytes", "fetch it again")
+        return n
 
     def _code(self, kind: int) -> str:
         if kind not in _SCALARS:

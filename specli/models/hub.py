@@ -149,13 +149,14 @@ def download(file: Remote, on_bytes: Callable[[int], None], check: Callable[[Pat
     constants.DOWNLOAD_CHUNK_SIZE = _BLOCK_BYTES  # instead of 10 MiB
     mark = _mark(file)
     mark.parent.mkdir(parents=True, exist_ok=True)
+    ours = not mark.exists()  # else another process is at it, or was killed at it
     mark.touch()
     bar: Any = type("Bar", (_Bar,), {"on_bytes": staticmethod(on_bytes)})
     try:
         revision = file.revision or None
         check(Path(hf_hub_download(file.repo, file.file, revision=revision, tqdm_class=bar)))
-    except BaseException:
-        if not _in_cache(file):
+    except BaseException as error:
+        if (ours or isinstance(error, ModelError)) and not _in_cache(file):
             _unmark(mark)
         raise
     _unmark(mark)

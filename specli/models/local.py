@@ -31,8 +31,8 @@ def find_cached(remote: Remote) -> Path | None:
     files = parts(remote)
     if any(unchecked_mark(repo, part.file).exists() for part in files):
         return None
-    snapshots = sorted(repo.glob("snapshots/*"), key=lambda path: path.stat().st_mtime)
-    for snapshot in reversed(snapshots):
+    snapshots = sorted(repo.glob(f"snapshots/{remote.revision or '*'}"), key=_age)
+    for snapshot in snapshots:
         if all((snapshot / part.file).exists() for part in files):
             return snapshot / files[0].file
     return None
@@ -48,24 +48,39 @@ def find_in_wheel(entry: Entry, file: str) -> Path | None:
 def remove_cached(path: Path) -> int:
     """Remove a model's file or parts from the hub's cache; return the bytes that are free now.
 
-    A blob goes where no other snapshot needs it. Raises ModelError for a file that is not there.
+    It goes from all snapshots, and its blob with it. Nothing outside the cache is touched. Raises
+    ModelError for a file that is not there.
     """
+    path = path.absolute()
     root = hub_cache().resolve()
     repo = next((folder for folder in path.parents if folder.parent.resolve() == root), None)
-    if repo is None:
+    if repo is None or path.parent.resolve() == path.parent.parent.resolve() or ".." in path.parts:
         raise ModelError(f"{path}: is not in the Hugging Face cache", "remove it yourself")
-    freed = 0
-    for part in parts(Remote("", path.name)):
-        link = path.parent / part.file
-        blob = link.resolve()
-        size = blob.stat().st_size
-        link.unlink()
-        links = (other for other in repo.glob("snapshots/**/*") if other.is_symlink())
-        if not any(other.resolve() == blob for other in links):
-            blob.unlink(missing_ok=True)
-            freed += size
-    return freed
+    try:
+        return sum(_remove(repo, path.parent / part.file) for part in parts(Remote("", path.name)))
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be removed: {error.strerror or error}") from None
+
+
+def _remove(repo: Path, path: Path) -> int:
+    blob = path.resolve()
+    is_ours = blob.parent == (repo / "blobs").resolve() or blob == path
+    size = blob.stat().st_size if is_ours and blob.exists() else 0
+    links = [link for link in repo.glob("snapshots/**/*") if link.is_symlink()]
+    for link in [path, *(link for link in links if link.resolve() == blob)]:
+        link.unlink(missing_ok=True)
+    if is_ours:
+        blob.unlink(missing_ok=True)
+    return size
+
+
+def _age(path: Path) -> float:
+    """Return a key that puts the newest first, and what cannot be read last."""
+    try:
+        return -path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _expand(path: str) -> Path:
-    return Path(os.path.expandvars(path)).expanduser()
+    return Path(os.path.expanduser(os.path.expandvars(path)))  # noqa: PTH111  # ~nobody stays

@@ -133,7 +133,7 @@ class _Reader:
     def _entry(self, alias: str, table: Any) -> Entry:
         if not isinstance(table, dict):
             raise self._wrong(alias, alias, f"{alias} is no table", "models are [models.ALIAS]")
-        if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", alias):
+        if not re.fullmatch(r"(?!.*\.gguf$|ngram$|none$)[a-z0-9][a-z0-9._-]*", alias):
             wanted = "an alias has lower-case letters, digits, '.', '-' and '_'"
             raise self._wrong(alias, alias, f"{alias!r} is no alias", wanted)
         values = self._checked(alias, Entry, table, given={"alias"})
@@ -153,6 +153,10 @@ class _Reader:
             wanted = f'{quant} = {{ file = "name.gguf" }}'
             raise self._wrong(alias, quant, f"{quant} is {table!r}", wanted)
         values = self._checked(alias, File, table, given={"quant"})
+        if not re.fullmatch(r"[\w.-]+", quant):
+            raise self._wrong(alias, quant, f"{quant!r} is no quantization", "a name as q4_k_m")
+        if {"", ".", ".."} & {*values["file"].split("/")}:
+            raise self._wrong(alias, quant, f"{values['file']!r} is no path", "folder/name.gguf")
         if not values["file"].endswith(".gguf"):
             raise self._wrong(alias, quant, f"{values['file']!r} is no GGUF file", "name.gguf")
         if not re.fullmatch(r"([0-9a-f]{64})?", values.get("sha256", "")):
@@ -172,6 +176,8 @@ class _Reader:
             wanted = _WANTED.get(key, str)
             if isinstance(value, bool) or not isinstance(value, wanted):
                 raise self._wrong(alias, key, f"{key} is {value!r}", f"{_SAID[wanted]} is wanted")
+            if isinstance(value, int | float) and not 0 <= value < 1e15:
+                raise self._wrong(alias, key, f"{key} is {value!r}", "0 or more is wanted")
         for name, field in known.items():
             if field.default is MISSING and name not in table:
                 raise self._wrong(alias, alias, f"{name} is missing", f"add {name} = ...")

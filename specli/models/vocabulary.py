@@ -5,6 +5,7 @@ The defaults are llama.cpp's (llama_vocab::impl::load); files made since 2024 st
 
 from dataclasses import dataclass
 
+from specli.errors import ModelError
 from specli.models.header import Header
 
 # tokenizer.ggml.model -> llama_vocab_type, BOS, EOS, whether BOS and EOS are added
@@ -47,9 +48,12 @@ class HeaderVocabulary:
 
 
 def vocabulary_of(header: Header) -> HeaderVocabulary:
-    """Return the vocabulary of a model."""
+    """Return the vocabulary of a model. Raises ModelError where it makes no sense."""
     values = header.values
+    tokens = values.get("tokenizer.ggml.tokens", [])
     model = values.get("tokenizer.ggml.model", "none")
+    if not isinstance(model, str) or not isinstance(tokens, list):
+        raise ModelError("its header describes no vocabulary", "fetch it again")
     kind, bos, eos, add_bos, add_eos = _DEFAULTS.get(model, _NONE)
     if kind == 2 and values.get("tokenizer.ggml.pre") in _PRE_WITH_BOS:
         add_bos = True
@@ -59,5 +63,5 @@ def vocabulary_of(header: Header) -> HeaderVocabulary:
         eos=values.get("tokenizer.ggml.eos_token_id", eos),
         add_bos=values.get("tokenizer.ggml.add_bos_token", add_bos) or model == "gemma4",
         add_eos=values.get("tokenizer.ggml.add_eos_token", add_eos),
-        tokens=tuple(values.get("tokenizer.ggml.tokens", ())),
+        tokens=tuple(map(str, tokens)),
     )

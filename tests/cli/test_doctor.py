@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
+from specli.cgroups import cgroups, cpu_limit, memory_limit
 from specli.cli.doctor_output import wrapped
 from specli.doctor.bandwidth import measure_bandwidth
 from specli.doctor.checkup import look_around
 from specli.doctor.environment import inspect_environment
-from specli.doctor.machine import _cgroups, _cpu_limit, _gpus, _memory_limit
+from specli.doctor.machine import _gpus
 from specli.doctor.probing import Probe
 from specli.doctor.report import Bandwidth, Finding, Gpu, Llama, Quick, Report
 from specli.doctor.traps import conclude
@@ -305,9 +306,9 @@ def test_limits_of_containers(
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    groups = list(_cgroups(tmp_path))
-    assert min((n for n in map(_memory_limit, groups) if n), default=None) == memory
-    assert min((n for n in map(_cpu_limit, groups) if n), default=None) == cpus
+    groups = list(cgroups(tmp_path))
+    assert min((n for n in map(memory_limit, groups) if n), default=None) == memory
+    assert min((n for n in map(cpu_limit, groups) if n), default=None) == cpus
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's own files")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from specli.errors import ModelError
 from specli.models.hub import Remote
 from specli.models.local import find_cached, remove_cached
 from tests.cli.conftest import Result
@@ -155,6 +156,9 @@ def test_add_writes_the_users_registry(specli: Specli, tmp_path: Path) -> None:
     done = specli("models", "add", "mine", "hf:org/repo/sub/m.gguf", "--draft", "llama-1b")
     assert done.code == 0, done.err
     facts = json.loads(specli("models", "info", "mine", "--json").out)
+    assert specli("models", "add", "odd", "hf:o/r/m.gguf", "--license", '"😀" [/x]').code == 0
+    assert json.loads(specli("models", "info", "odd", "--json").out)["license"] == '"😀" [/x]'
+    assert specli("models", "list").code == 0
     assert (facts["repo"], facts["file"], facts["draft"]) == ("org/repo", "sub/m.gguf", "llama-1b")
     assert (tmp_path / "config" / "specli" / "models.toml").exists()
 
@@ -165,6 +169,10 @@ def test_add_writes_the_users_registry(specli: Specli, tmp_path: Path) -> None:
         (("mine", "m.gguf"), "names no file on the hub"),
         (("Mine!", "hf:org/repo/m.gguf"), "lower-case letters"),
         (("mine", "hf:org/repo/m.bin"), "is no GGUF file"),
+        (("ngram", "hf:org/repo/m.gguf"), "is no alias"),
+        (("mine", "hf:org/repo/../../m.gguf"), "is no path"),
+        (("mine", "hf:org/repo/m.gguf", "--params-b", "nan"), "0 or more is wanted"),
+        (("mine", "hf:org/repo/m.gguf", "--quant", ""), "is no quantization"),
         (("mine", "hf:org/repo/m.gguf", "--draft", "nobody"), "no model is called 'nobody'"),
     ],
 )
@@ -185,7 +193,7 @@ def test_adding_a_name_twice_is_refused(specli: Specli) -> None:
     assert specli("models", "add", "mine", "hf:org/repo/m.gguf").code == 0
     done = specli("models", "add", "mine", "hf:org/repo/other.gguf")
     assert done.code == 2
-    assert "not valid TOML" in done.err
+    assert "mine exists already in" in done.err
 
 
 def test_rm_removes_from_the_cache_and_only_there(specli: Specli, cache: Path) -> None:
@@ -204,12 +212,26 @@ def test_rm_removes_from_the_cache_and_only_there(specli: Specli, cache: Path) -
     assert "is not in the Hugging Face cache" in wheel.err
 
 
-def test_a_blob_that_another_snapshot_needs_stays(cache: Path) -> None:
+def test_a_file_goes_from_all_snapshots(cache: Path) -> None:
     first = put(cache, "o/r", "m.gguf", b"same", "one")
     second = put(cache, "o/r", "m.gguf", b"same", "two")
-    assert remove_cached(first) == 0
-    assert second.read_bytes() == b"same"
-    assert remove_cached(second) == 4
+    assert remove_cached(first) == 4
+    assert not second.is_symlink()
+    assert not list(cache.glob("**/blobs/*"))
+
+
+def test_nothing_outside_the_cache_is_removed(cache: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "precious.gguf"
+    precious.write_bytes(b"mine")
+    link = put(cache, "o/r", "m.gguf", b"x")
+    link.unlink()
+    link.symlink_to(precious)
+    assert remove_cached(link) == 0
+    assert not link.is_symlink()
+    for path in (precious, link.parent / "../../../../precious.gguf"):
+        with pytest.raises(ModelError, match="is not in the Hugging Face cache"):
+            remove_cached(path)
+    assert precious.read_bytes() == b"mine"
 
 
 def test_a_split_model_is_found_and_removed_whole(cache: Path) -> None:
