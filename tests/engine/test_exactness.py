@@ -84,7 +84,6 @@ def p_value(
 
 SAMPLERS = [
     FakeSampler(0.5),
-    FakeSampler(1.0),
     FakeSampler(1.5),
     FakeSampler(1.0, top_k=3),
     FakeSampler(1.3, top_k=4, top_p=0.85),

@@ -80,16 +80,16 @@ PROMPTS = [
 @pytest.mark.parametrize("draft", ["ngram", "itself"])
 def test_smollm2(smollm2: Path, draft: str) -> None:
     guess = smollm2 if draft == "itself" else draft
-    assert_equal_or_tied(smollm2, guess, [2, 8], PROMPTS, 48)
+    assert_equal_or_tied(smollm2, guess, [4], PROMPTS, 48)
 
 
 @pytest.mark.real
 def test_smollm2_as_its_own_draft_is_always_right(smollm2: Path) -> None:
-    """Over 500 tokens: were a cache one token off, acceptance would decay."""
+    """Over 250 tokens: were a cache one token off, acceptance would decay."""
     settings = Settings(k=4, sampling=GREEDY, n_ctx=1024)
     pair = Pair(Located("a", smollm2), Located("b", smollm2))
     with open_session(pair, settings) as session:
-        *_, done = session.answerer.complete("Once upon a time", 500)
+        *_, done = session.answerer.complete("Once upon a time", 250)
     stats = done.stats  # type: ignore[union-attr]
-    assert stats.predicted_n == 500
+    assert stats.predicted_n == 250
     assert stats.draft_n_accepted >= 0.99 * stats.draft_n
