@@ -15,10 +15,12 @@ from typing import Any, TypeAlias
 
 from specli.errors import ModelError
 
-Value: TypeAlias = Any  # what a key holds: int, float, bool, str, or a list of one of them
+# What a key holds: int, float, bool, str, a list of numbers, or a list of texts as bytes.
+Value: TypeAlias = Any
 
 _SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
 _STRING, _ARRAY = 8, 9
+_UNWANTED = {"tokenizer.ggml.merges"}  # twice as many texts as tokens, and no use to anybody here
 _MAX_TEXT = 1 << 24  # a longer text, chat templates among them, is nonsense
 _MAX_COUNT = 1 << 26  # more keys, tensors or array items than this is no model but nonsense
 
@@ -66,7 +68,7 @@ class Header:
 
 def read_header(path: Path) -> Header:
     """Read the header of a file, reading no more of it than that takes. Raises ModelError."""
-    size = 8 << 20
+    size = 32 << 20  # enough for all but the largest vocabularies
     try:
         with path.open("rb") as file:
             while True:
@@ -116,7 +118,7 @@ def parse_header(data: bytes) -> Header:
     if (version := reader.scalar("I")) not in (2, 3):
         raise ModelError(f"has GGUF version {version}, 2 or 3 is wanted")
     n_tensors, n_values = reader.count(), reader.count()
-    values = {reader.text(): reader.value(reader.scalar("I")) for _ in range(n_values)}
+    values = dict(reader.pair() for _ in range(n_values))
     tensors = tuple(reader.tensor() for _ in range(n_tensors))
     return Header(values, tensors, reader.at)
 
@@ -146,14 +148,18 @@ class _Reader:
     def text(self) -> str:
         return self.take(self._length(self.count())).decode("utf-8", "replace")
 
-    def value(self, kind: int) -> Value:
+    def pair(self) -> tuple[str, Value]:
+        key = self.text()
+        return key, self.value(self.scalar("I"), wanted=key not in _UNWANTED)
+
+    def value(self, kind: int, wanted: bool = True) -> Value:
         if kind == _STRING:
             return self.text()
         if kind != _ARRAY:
             return self.scalar(self._code(kind))
         kind, n = self.scalar("I"), self.count()
         if kind == _STRING:
-            return self._texts(n)
+            return self._texts(n, wanted)
         if kind == _ARRAY:
             raise ModelError("has a header with arrays of arrays", "fetch it again")
         return list(struct.unpack(f"<{n}{self._code(kind)}", self.take(n * self._width(kind))))
@@ -166,8 +172,8 @@ class _Reader:
         kind, _offset = self.scalar("I"), self.scalar("Q")
         return Tensor(name, shape, kind)
 
-    def _texts(self, n: int) -> list[str]:
-        """Return n strings; a vocabulary has 100,000 and more, hence the flat loop."""
+    def _texts(self, n: int, wanted: bool) -> list[bytes]:
+        """Return n texts, or step over them; there are 100,000 and more, hence the flat loop."""
         data, at, length = self._data, self.at, struct.Struct("<Q").unpack_from
         texts = []
         try:
@@ -176,7 +182,8 @@ class _Reader:
                 at = start + self._length(length(data, at)[0])
                 if at > len(data):
                     break
-                texts.append(data[start:at].decode("utf-8", "replace"))
+                if wanted:
+                    texts.append(data[start:at])
         except struct.error:
             at = len(data) + 1
         self.at = at

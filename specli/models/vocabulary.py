@@ -35,7 +35,7 @@ class HeaderVocabulary:
     eos: int
     add_bos: bool
     add_eos: bool
-    tokens: tuple[str, ...]
+    tokens: tuple[bytes, ...]
 
     @property
     def n_tokens(self) -> int:
@@ -44,7 +44,7 @@ class HeaderVocabulary:
 
     def text(self, token: int) -> bytes:
         """Return a token as the vocabulary spells it."""
-        return self.tokens[token].encode() if 0 <= token < len(self.tokens) else b""
+        return self.tokens[token] if 0 <= token < len(self.tokens) else b""
 
 
 def vocabulary_of(header: Header) -> HeaderVocabulary:
@@ -52,7 +52,7 @@ def vocabulary_of(header: Header) -> HeaderVocabulary:
     values = header.values
     tokens = values.get("tokenizer.ggml.tokens", [])
     model = values.get("tokenizer.ggml.model", "none")
-    if not isinstance(model, str) or not isinstance(tokens, list):
+    if not isinstance(model, str) or not isinstance(tokens, list) or not _are_texts(tokens):
         raise ModelError("its header describes no vocabulary", "fetch it again")
     kind, bos, eos, add_bos, add_eos = _DEFAULTS.get(model, _NONE)
     if kind == 2 and values.get("tokenizer.ggml.pre") in _PRE_WITH_BOS:
@@ -63,5 +63,9 @@ def vocabulary_of(header: Header) -> HeaderVocabulary:
         eos=values.get("tokenizer.ggml.eos_token_id", eos),
         add_bos=values.get("tokenizer.ggml.add_bos_token", add_bos) or model == "gemma4",
         add_eos=values.get("tokenizer.ggml.add_eos_token", add_eos),
-        tokens=tuple(map(str, tokens)),
+        tokens=tuple(tokens),
     )
+
+
+def _are_texts(tokens: list[object]) -> bool:
+    return not tokens or isinstance(tokens[0], bytes)  # all items of an array are of one kind
