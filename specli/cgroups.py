@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from math import ceil
 from pathlib import Path
 
-import psutil
-
 ROOT = Path("/")
 
 
@@ -41,12 +39,16 @@ def cpu_limit(group: Path) -> int | None:
 
 def memory_total_bytes(root: Path = ROOT) -> int:
     """Return the memory that this process may ever use."""
+    import psutil
+
     limits = (limit for group in cgroups(root) if (limit := memory_limit(group)))
     return min([int(psutil.virtual_memory().total), *limits])
 
 
 def memory_free_bytes(root: Path = ROOT) -> int:
     """Return the memory that this process can still take; caches of files give way to it."""
+    import psutil
+
     free = [int(psutil.virtual_memory().available)]
     for group in cgroups(root):
         used = _read(group / "memory.current") or _read(group / "memory.usage_in_bytes")
