@@ -105,7 +105,7 @@ def check_memory(pair: Pair, settings: Settings) -> bool:
     draft = pair.draft if isinstance(pair.draft, Located) else None
     files = file_bytes(pair.target.path) + (file_bytes(draft.path) if draft else 0)
     usual = settings.n_ctx is None and settings.draft_n_ctx is None
-    if usual and 4 * files < room.ram_bytes:
+    if usual and 4 * files < (room.gpu_bytes or room.ram_bytes):
         return True
     need = measure_need(pair.target.path, settings.n_ctx, settings.k + 1, settings.n_gpu_layers)
     draft_need = None

@@ -13,7 +13,8 @@ class Need:
     """What one model takes.
 
     compute_bytes: scratch buffers and the rows of logits. repacked: llama.cpp lays out some
-    weights anew for this CPU, so that a mapped file is held twice in part.
+    weights anew for this CPU, so that a mapped file is held twice in part. n_gpu_layers: how many
+    layers are to go to a GPU, -1 for all.
     """
 
     weights_bytes: int
@@ -22,11 +23,21 @@ class Need:
     n_ctx: int
     n_layers: int
     repacked: bool = False
+    n_gpu_layers: int = 0
 
     @property
     def total_bytes(self) -> int:
         """All of it."""
         return self.weights_bytes + self.cache_bytes + self.compute_bytes
+
+    @property
+    def gpu_bytes(self) -> int:
+        """What of it is to lie on a GPU."""
+        if self.n_gpu_layers == 0:
+            return 0
+        share = self.n_gpu_layers / max(self.n_layers, 1) if self.n_gpu_layers > 0 else 1.0
+        layers = (self.weights_bytes + self.cache_bytes) * min(share, 1.0)
+        return round(layers) + self.compute_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +60,8 @@ def check_fit(target: Need, draft: Need | None, room: Room, smaller: str = "") -
     """
     needs = [target, draft] if draft else [target]
     total = sum(need.total_bytes for need in needs)
-    if total <= room.total_bytes:
+    on_gpu = sum(need.gpu_bytes for need in needs) if room.gpu_bytes else 0
+    if on_gpu <= room.gpu_bytes and total - on_gpu <= room.ram_bytes:
         return
     weights = sum(need.weights_bytes for need in needs)
     caches = sum(need.cache_bytes for need in needs)
@@ -78,12 +90,16 @@ def _advice(target: Need, draft: Need | None, room: Room, smaller: str) -> str:
     per_token = sum(need.cache_bytes for need in together) / target.n_ctx
     too_much = total - room.total_bytes
     n_ctx = int(target.n_ctx - too_much / per_token) // 256 * 256 if per_token else 0
-    if n_ctx >= MIN_N_CTX:
+    if MIN_N_CTX <= n_ctx < target.n_ctx:
         advice.append(f"--ctx {n_ctx} fits")
     if smaller:
         advice.append(f"{smaller} fits")
-    if draft and target.total_bytes <= room.total_bytes:
+    if draft and target.total_bytes <= room.total_bytes and too_much > 0:
         advice.append("--draft ngram fits")
+    for_target = room.gpu_bytes - (draft.gpu_bytes if draft else 0)
+    n_layers = layers_that_fit(target, for_target) if room.gpu_bytes else 0
+    if 0 < n_layers < target.n_layers and too_much <= 0:
+        advice.insert(0, f"--gpu-layers {n_layers} fits")
     if not advice:
         advice.append("a smaller model or a smaller quantization is wanted")
     return f"{'; '.join(advice)}; --force goes on all the same"

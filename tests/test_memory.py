@@ -2,6 +2,7 @@
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -67,7 +68,8 @@ def need(weights: float, cache: float = 0.0, n_layers: int = 32) -> Need:
 
 def test_what_fits_passes() -> None:
     check_fit(need(4), need(1), Room(6 * GIB))
-    check_fit(need(8), None, Room(4 * GIB, gpu_bytes=6 * GIB))
+    on_gpu = replace(need(8), n_gpu_layers=16)  # half of its layers
+    check_fit(on_gpu, None, Room(5 * GIB, gpu_bytes=5 * GIB))
 
 
 def test_what_does_not_fit_is_refused_with_what_would() -> None:
@@ -95,6 +97,20 @@ def test_the_advice_is_never_what_was_asked_for() -> None:
         check_fit(asked, Need(GIB // 8, GIB, 0, 8192, 32), Room(2 * GIB))
     assert "--ctx" not in raised.value.hint
     assert "--draft ngram fits" in raised.value.hint
+
+
+def test_a_gpu_that_is_too_small_is_told_how_many_layers_fit() -> None:
+    whole = replace(need(8, cache=1), n_gpu_layers=-1)
+    room = Room(16 * GIB, gpu_bytes=6 * GIB)
+    with pytest.raises(ModelError) as raised:
+        check_fit(whole, None, room)
+    assert "and 6.4 GB on the GPU" in raised.value.message
+    match = re.match(r"--gpu-layers (\d+) fits", raised.value.hint)
+    assert match
+    check_fit(replace(whole, n_gpu_layers=int(match[1])), None, room)
+    with pytest.raises(ModelError):
+        check_fit(replace(whole, n_gpu_layers=int(match[1]) + 1), None, room)
+    check_fit(whole, None, Room(GIB, gpu_bytes=16 * GIB))  # and needs no more of the other memory
 
 
 def test_a_container_is_the_machine(tmp_path: Path) -> None:

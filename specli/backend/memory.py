@@ -34,6 +34,7 @@ def measure_need(path: Path, n_ctx: int | None, n_rows: int, n_gpu_layers: int) 
             sum(float(match[3]) for match in buffers if match[2] != "model") * _MIB
         ),
         n_ctx=wanted.n_ctx,
+        n_gpu_layers=n_gpu_layers,
         n_layers=n_layers,
         repacked=any(match[1].endswith("_REPACK") for match in buffers),
     )
