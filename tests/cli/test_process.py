@@ -60,7 +60,7 @@ def test_ctrl_c_at_any_time_leaves_no_traceback_of_ours(tiny: Path, delay: str) 
     if b"Traceback" in err:
         assert b"specli/" not in err
     else:
-        assert process.returncode in (130, -signal.SIGINT)
+        assert process.returncode in (0, 130, -signal.SIGINT)  # 0: the answer was there already
 
 
 @pytest.mark.parametrize(

@@ -519,15 +519,19 @@ def test_a_quantization_that_is_not_there(machine: Machine) -> None:
 
 
 def test_ctrl_c_leaves_nothing_and_says_so(machine: Machine) -> None:
-    machine.hub.faults = Faults(cut=0.6, hold=Event())
-    call = machine.start("pull", FILE)
-    assert machine.hub.sent.wait(20)
-    time.sleep(0.2)
-    os.kill(call.pid, signal.SIGINT)
-    done = call.wait()
-    assert (done.code, done.out) == (130, "")
+    for _ in range(3):  # on a machine that stands still, the client gives up before Ctrl-C comes
+        machine.reset()
+        machine.hub.faults = Faults(cut=0.6, hold=Event())
+        call = machine.start("pull", FILE)
+        assert machine.hub.sent.wait(20)
+        time.sleep(0.2)
+        os.kill(call.pid, signal.SIGINT)
+        done = call.wait()
+        assert machine.left() == {}
+        if done.code != 3:
+            break
+    assert (done.code, done.out) == (130, ""), done.err
     assert done.err.splitlines() == [f"fetching: {NAME} (1.3 MB)", f"interrupted: {KEPT}"]
-    assert machine.left() == {}
 
 
 def test_a_killed_download_is_swept_and_does_not_look_finished(machine: Machine) -> None:
