@@ -1,28 +1,32 @@
 """From settings and two files to a ready decoder: the one module that knows all the parts."""
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import psutil
 
 from specli.backend.context import ContextSettings, LlamaContext
+from specli.backend.library import version
 from specli.backend.memory import gpu_free_bytes, measure_need
 from specli.backend.model import LlamaModel, Vocabulary
 from specli.backend.sampler import LlamaSampler
 from specli.cgroups import memory_free_bytes
 from specli.chat import Answerer, ChatTemplate
+from specli.engine.acceptance import Acceptance
 from specli.engine.cache import Cache
+from specli.engine.costs import N_MAX, CostCurve, measure_costs
 from specli.engine.decode import Decoder, never
-from specli.engine.drafters import ModelDrafter, NgramDrafter, NoDrafter
-from specli.engine.planner import FixedPlanner
+from specli.engine.drafters import ModelDrafter, NgramDrafter
+from specli.engine.planner import AutoPlanner, FixedPlanner
 from specli.engine.stats import Stats
-from specli.engine.types import Drafter
+from specli.engine.types import Planner
 from specli.errors import ModelError
+from specli.measurements import Measurements, file_identity
 from specli.memory import Need, Room, check_fit
 from specli.models.compatibility import check_pair, check_sidecar
 from specli.models.header import architecture_of, file_bytes
@@ -44,7 +48,7 @@ class Session:
 
     answerer: Answerer
     pair: Pair
-    method: str  # the drafter at work: draft, ngram or none
+    method: str  # what guesses: draft, ngram, both or none
     reason_off: str  # why it is none, where something else was wanted
     seed: int
     n_ctx: int
@@ -79,20 +83,45 @@ def open_session(
             check_pair(vocabulary, draft.vocabulary)
         template = _template(target, settings.chat_template)
         n_ctx = context_size(settings.n_ctx, target.n_ctx_train)
-        context = parts.context(target, n_ctx, settings.k + 1)
-        drafter, reason_off = parts.drafter(pair, context, vocabulary, draft, seed)
+        context = parts.context(target, n_ctx, _n_rows(pair, settings))
+        guessers = parts.guessers(pair, context, vocabulary, draft, seed)
+        cache = Cache(context)
         decoder = Decoder(
-            Cache(context),
-            drafter,
-            FixedPlanner(settings.k),
+            cache,
+            guessers.drafter,
+            guessers.lookup,
+            parts.planner(pair, cache, guessers),
             parts.sampler(target),
             vocabulary.eog,
             np.random.default_rng([seed, 0]),
             interrupted,
         )
-        stats = Stats(drafter.name, reason_off)
+        stats = Stats(guessers.method, guessers.reason_off)
         answerer = Answerer(decoder, vocabulary, template, stats, settings.stops)
-        yield Session(answerer, pair, drafter.name, reason_off, seed, n_ctx)
+        yield Session(answerer, pair, guessers.method, guessers.reason_off, seed, n_ctx)
+
+
+@dataclass(frozen=True, slots=True)
+class _Guessers:
+    """What guesses and, where that is nothing though it was wanted, why."""
+
+    drafter: ModelDrafter | None = None
+    lookup: NgramDrafter | None = None
+    reason_off: str = ""
+
+    @property
+    def method(self) -> str:
+        if self.drafter and self.lookup:
+            return "both"
+        guesser = self.drafter or self.lookup
+        return guesser.name if guesser else "none"
+
+
+def _n_rows(pair: Pair, settings: Settings) -> int:
+    """Return the most rows of logits that one decode of the target returns."""
+    if pair.draft == "none":
+        return 1
+    return N_MAX if settings.k is None else settings.k + 1
 
 
 def check_memory(pair: Pair, settings: Settings) -> bool:
@@ -107,7 +136,9 @@ def check_memory(pair: Pair, settings: Settings) -> bool:
     usual = settings.n_ctx is None and settings.draft_n_ctx is None
     if usual and 4 * files < (room.gpu_bytes or room.ram_bytes):
         return True
-    need = measure_need(pair.target.path, settings.n_ctx, settings.k + 1, settings.n_gpu_layers)
+    need = measure_need(
+        pair.target.path, settings.n_ctx, _n_rows(pair, settings), settings.n_gpu_layers
+    )
     draft_need = None
     if draft:
         n_ctx = need.n_ctx if settings.draft_n_ctx is None else settings.draft_n_ctx
@@ -149,38 +180,75 @@ class _Parts:
         return self._stack.enter_context(model)
 
     def context(self, model: LlamaModel, n_ctx: int, n_rows: int) -> LlamaContext:
-        n_threads = self._settings.n_threads or psutil.cpu_count(logical=False) or 1
-        wanted = ContextSettings(n_ctx, n_rows, n_threads)
+        wanted = ContextSettings(n_ctx, n_rows, self._n_threads)
         return self._stack.enter_context(LlamaContext(model, wanted, self._interrupted))
 
     def sampler(self, model: LlamaModel) -> LlamaSampler:
         made = LlamaSampler(self._settings.sampling, model.vocabulary.n_tokens)
         return self._stack.enter_context(closing(made))
 
-    def drafter(
+    def guessers(
         self,
         pair: Pair,
         target: LlamaContext,
         vocabulary: Vocabulary,
         draft: LlamaModel | None,
         seed: int,
-    ) -> tuple[Drafter, str]:
-        """Return what guesses and, where that is nothing though it was wanted, why."""
+    ) -> _Guessers:
+        """Make what guesses: a lookup beside a draft only where the planner can choose."""
         if pair.draft == "none" or self._settings.k == 0:
-            return NoDrafter(), ""
+            return _Guessers()
         if not target.can_rewind():
-            return NoDrafter(), _CANNOT_REWIND.format(pair.target.name)
+            return _Guessers(reason_off=_CANNOT_REWIND.format(pair.target.name))
         if draft is None:
-            return NgramDrafter(), ""
+            return _Guessers(lookup=NgramDrafter())
         n_ctx = self._settings.draft_n_ctx
         n_ctx = target.n_ctx if n_ctx is None else context_size(n_ctx, draft.n_ctx_train)
         context = self.context(draft, n_ctx, 1)
         if not context.can_rewind():
-            return NoDrafter(), _CANNOT_REWIND.format(draft.path.stem)
+            return _Guessers(reason_off=_CANNOT_REWIND.format(draft.path.stem))
         rng = np.random.default_rng([seed, 1])
-        sampler = self.sampler(draft)
-        n_vocab = vocabulary.n_tokens
-        return ModelDrafter(Cache(context), sampler, n_vocab, rng), ""
+        drafter = ModelDrafter(Cache(context), self.sampler(draft), vocabulary.n_tokens, rng)
+        return _Guessers(drafter, None if self._settings.k else NgramDrafter())
+
+    def planner(self, pair: Pair, target: Cache, guessers: _Guessers) -> Planner:
+        """Make what decides how many guesses to buy; measure what decodes cost, if it must know."""
+        if self._settings.k is not None or guessers.method == "none":
+            return FixedPlanner(self._settings.k or 0)
+        learned = Measurements(self._identity(pair))
+        held = learned.load()
+        target.costs = _costs(target, held.get("target_s", {}), _TARGET_S)
+        draft = guessers.drafter.cache if guessers.drafter else None
+        if draft:
+            draft.costs = _costs(draft, held.get("draft_s", {}), _DRAFT_S)
+        votes = held.get("acceptance", {})
+        acceptance = {name: Acceptance(votes.get(name)) for name in ("draft", "ngram")}
+
+        def save() -> None:
+            costs = {"target_s": target.costs, "draft_s": draft.costs if draft else None}
+            learned.save(
+                {name: curve.known() for name, curve in costs.items() if curve}
+                | {"acceptance": {name: known.known() for name, known in acceptance.items()}}
+            )
+
+        self._stack.callback(save)
+        return AutoPlanner(target.costs, draft.costs if draft else None, acceptance)
+
+    def _identity(self, pair: Pair) -> dict[str, Any]:
+        """Return all that costs and acceptance depend on."""
+        settings = self._settings
+        return {
+            "llama.cpp": version(),
+            "target": file_identity(pair.target.path),
+            "draft": file_identity(pair.draft.path) if isinstance(pair.draft, Located) else None,
+            "n_threads": self._n_threads,
+            "n_gpu_layers": [settings.n_gpu_layers, settings.draft_n_gpu_layers],
+            "sampling": asdict(settings.sampling),
+        }
+
+    @property
+    def _n_threads(self) -> int:
+        return self._settings.n_threads or psutil.cpu_count(logical=False) or 1
 
     def __enter__(self) -> Self:
         return self
@@ -189,6 +257,14 @@ class _Parts:
         self._stack.close()
 
 
+def _costs(cache: Cache, held: Mapping[str, float], budget_s: float) -> CostCurve:
+    """Return what decodes of a model cost: as it was learned, and measured where it was not."""
+    known = {int(n): seconds for n, seconds in held.items()}
+    return CostCurve(measure_costs(cache.model, known, budget_s))
+
+
+# Of the second that measuring may take at the start.
+_TARGET_S, _DRAFT_S = 0.65, 0.25
 _CANNOT_REWIND = "{} cannot drop rejected tokens from its memory"
 
 

@@ -167,10 +167,13 @@ class Answerer:
                 yield from pieces
                 if text.stopped:
                     self.decoder.cut(len(self.decoder.history) - len(event.tokens) + n_kept)
+                    stats.costs = self.decoder.planner.costs()
                     yield Done("stop", stats)
                     return
             elif isinstance(event, End):
-                stats.reason_off = stats.reason_off or self.decoder.drafter.muted
+                stats.costs = self.decoder.planner.costs()
+                if self.decoder.drafter:
+                    stats.reason_off = stats.reason_off or self.decoder.drafter.muted
                 if rest := text.flush():
                     yield Text(rest, drafted=False)
                 yield Done(event.reason, stats)

@@ -39,13 +39,13 @@ class SamplingSettings:
 class Settings:
     """Everything about a session but its models.
 
-    k: guesses in a round. n_ctx, draft_n_ctx: tokens; 0 for as many as the model was trained for;
-    None for the default. n_threads: None for one per physical core. n_gpu_layers: -1 for all. seed:
-    None for a new one. max_tokens: of one answer; None for as many as the context holds. force:
-    load models that do not fit into memory.
+    k: guesses in a round; None for as many as pay. n_ctx, draft_n_ctx: tokens; 0 for as many as the
+    model was trained for; None for the default. n_threads: None for one per physical core.
+    n_gpu_layers: -1 for all. seed: None for a new one. max_tokens: of one answer; None for as many
+    as the context holds. force: load models that do not fit into memory.
     """
 
-    k: int = 3
+    k: int | None = None
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
     seed: int | None = None
     n_ctx: int | None = None
@@ -60,7 +60,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Raise UsageError where a value makes no sense."""
-        _check("--draft-tokens", self.k, 0, MAX_DRAFT_TOKENS)
+        _check("--draft-tokens", self.k or 0, 0, MAX_DRAFT_TOKENS)
         _check("--max-tokens", self.max_tokens or 0, 0, None)
         for stop in self.stops:
             check_text("--stop", stop)

@@ -1,6 +1,6 @@
 """Models and samplers small enough to know their exact distributions."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from specli.engine.cache import Cache
 from specli.engine.decode import Decoder
-from specli.engine.drafters import ModelDrafter, NgramDrafter, NoDrafter
+from specli.engine.drafters import ModelDrafter, NgramDrafter
 from specli.engine.planner import FixedPlanner
-from specli.engine.types import Dist, Drafter, Row, Rows, certain
+from specli.engine.types import Dist, Planner, Row, Rows, certain
 from specli.errors import CannotRewind
 
 ORDER = 2  # how many tokens of the past a fake model looks at
@@ -42,6 +42,7 @@ class FakeModel:
         self.n_vocab = n_vocab
         self.n_ctx = n_ctx
         self.n_batch = 8
+        self.n_rows = 64
         self.tokens: list[int] = []
         self.n_decodes = 0
         self.on_decode: Callable[[int], BaseException | None] = lambda n: None
@@ -107,7 +108,7 @@ def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 def make_decoder(
     target: FakeModel,
     draft: FakeModel | str,
-    k: int,
+    plan: int | Planner,
     sampler: FakeSampler,
     seed: int = 0,
     *,
@@ -115,17 +116,20 @@ def make_decoder(
     eog: frozenset[int] = frozenset(),
     interrupted: Callable[[], bool] = lambda: False,
 ) -> Decoder:
-    """Put a decoder together. draft: a model, "ngram" or "none"."""
+    """Put a decoder together. draft: a model, "ngram" or "none". plan: k, or a planner.
+
+    A planner chooses between the model and n-grams.
+    """
     rng = np.random.default_rng([seed, 1])
-    drafter: Drafter
+    drafter = None
     if isinstance(draft, FakeModel):
         drafter = ModelDrafter(Cache(draft), draft_sampler or sampler, target.n_vocab, rng)
-    else:
-        drafter = NgramDrafter() if draft == "ngram" else NoDrafter()
+    both = not isinstance(plan, int) and drafter is not None
     return Decoder(
         Cache(target),
         drafter,
-        FixedPlanner(k),
+        NgramDrafter() if both or draft == "ngram" else None,
+        FixedPlanner(plan) if isinstance(plan, int) else plan,
         sampler,
         eog,
         np.random.default_rng([seed, 0]),
@@ -143,3 +147,21 @@ def generated(decoder: Decoder, prompt: Sequence[int], max_tokens: int) -> list[
 def walk(n: int) -> Iterator[tuple[int, ...]]:
     """Yield all triples of n tokens in order."""
     return ((a, b, c) for a in range(n) for b in range(n) for c in range(n))
+
+
+class Clock:
+    """Stands in for the module `time`: a decode takes as long as its curve says."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def times(self, model: FakeModel, seconds: Mapping[int, float]) -> None:
+        """Let decodes of a model take seconds by n, interpolated."""
+
+        def passes(n: int) -> None:
+            self.now += float(np.interp(n, list(seconds), list(seconds.values())))
+
+        model.on_decode = passes

@@ -202,7 +202,7 @@ def test_a_mismatched_pair_is_refused_before_the_first_token(tiny: Path, draft: 
 
 @pytest.mark.parametrize(("target", "draft"), [("target", "padded"), ("padded", "target")])
 def test_padded_vocabularies_go_together(tiny: Path, target: str, draft: str) -> None:
-    with session(tiny, target, draft, sampling=OFF) as opened:
+    with session(tiny, target, draft, sampling=OFF, k=3) as opened:
         assert answer(opened, "Once upon a time", 100)[1].stats.draft_n_accepted > 0
 
 

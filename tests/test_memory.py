@@ -143,4 +143,4 @@ def test_a_machine_with_too_little_memory_refuses_before_loading(
     ):
         pass
     with open_session(pair, Settings(force=True)) as session:
-        assert session.method == "draft"
+        assert session.method == "both"

@@ -43,6 +43,7 @@ class LlamaContext:
         self._model = model
         n_batch = N_BATCH_GPU if self._lib.llama_supports_gpu_offload() else N_BATCH_CPU
         self.n_batch = min(n_batch, settings.n_ctx)
+        self.n_rows = settings.n_rows
         self.n_vocab = model.vocabulary.n_tokens
         params = self._lib.llama_context_default_params()
         params.n_ctx = settings.n_ctx

@@ -40,6 +40,13 @@ def llama() -> ModuleType:
     return library  # type: ignore[no-any-return]
 
 
+def version() -> str:
+    """Return llama-cpp-python's version."""
+    import llama_cpp
+
+    return str(llama_cpp.__version__)
+
+
 @cache
 def _log_callback(library: ModuleType) -> Any:
     def keep_errors(level: int, text: bytes, _: ctypes.c_void_p) -> None:

@@ -47,13 +47,14 @@ class ModelOptions:
         ),
     ] = None
     draft_tokens: Annotated[
-        int,
+        str,
         _option(
             "Models",
             *("--draft-tokens", "-k"),
-            help=f"Guesses in a round, 0 to {MAX_DRAFT_TOKENS}.",
+            metavar="auto|N",
+            help=f"Guesses in a round: auto for as many as pay here, or 0 to {MAX_DRAFT_TOKENS}.",
         ),
-    ] = 3
+    ] = "auto"
     offline: Annotated[
         bool, _option("Models", "--offline", help="Use what is on this machine, fetch nothing.")
     ] = False
@@ -134,7 +135,7 @@ class ModelOptions:
             if getattr(self, name) == "":
                 raise UsageError(f"--{name} is empty", "is a variable of your script unset?")
         return Settings(
-            k=self.draft_tokens,
+            k=_draft_tokens(self.draft_tokens),
             sampling=SamplingSettings(
                 self.temp, self.top_k, self.top_p, self.min_p, self.repeat_penalty
             ),
@@ -149,6 +150,18 @@ class ModelOptions:
             max_tokens=self.max_tokens,
             force=self.force,
         )
+
+
+def _draft_tokens(text: str) -> int | None:
+    """Return the number; None for auto. Raises UsageError."""
+    if text == "auto":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(
+            f"--draft-tokens is {text}, auto or 0 to {MAX_DRAFT_TOKENS} is wanted"
+        ) from None
 
 
 def with_model_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -64,7 +64,7 @@ class HumanOutput:
         self._waiting = Waiting()
         self._terminal = sys.stdout.isatty()
         self._ends_lines = ends_lines or self._terminal
-        self._k = 0
+        self._k: int | None = None
         self._last = "\n"
         self._warned: set[str] = set()
 
@@ -128,13 +128,13 @@ class JsonOutput:
         write(json.dumps(fields, ensure_ascii=sys.stdout.isatty()) + "\n")
 
 
-def stats_line(stats: Stats, k: int, reason: Reason) -> str:
+def stats_line(stats: Stats, k: int | None, reason: Reason) -> str:
     """Return the statistics of an answer in one line."""
     parts = [f"{stats.predicted_n} tokens at {stats.predicted_per_second:.1f}/s"]
     if stats.method == "none":
         head = f"speculation off{f' ({stats.reason_off})' if stats.reason_off else ''}"
     else:
-        head = f"speculation on ({stats.method}, k={k})"
+        head = f"speculation on ({stats.method}, {_k(stats, k)})"
         if stats.draft_n:
             rate = stats.draft_n_accepted / stats.draft_n
             parts.append(f"{rate:.0%} of {stats.draft_n} guesses accepted")
@@ -143,6 +143,18 @@ def stats_line(stats: Stats, k: int, reason: Reason) -> str:
     if reason in _CUT_SHORT:
         parts.append(_CUT_SHORT[reason])
     return f"{head}: {', '.join(parts)}"
+
+
+def _k(stats: Stats, k: int | None) -> str:
+    if k is not None:
+        return f"k={k}"
+    said = f"k auto, {stats.mean_k:.1f} on average"
+    if 2 * stats.plain_rounds > stats.draft_rounds:
+        share = stats.plain_rounds / stats.draft_rounds
+        lookup = stats.method == "ngram"
+        why = "little is repeated" if lookup else "a guess costs more here than it brings"
+        said += f", off in {share:.0%} of the rounds: {why}"
+    return said
 
 
 _CUT_SHORT: dict[Reason, str] = {

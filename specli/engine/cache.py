@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 
+from specli.engine.costs import CostCurve
 from specli.engine.types import Model, Rows
 from specli.errors import CannotRewind
 
@@ -26,6 +27,7 @@ class Cache:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.seconds = 0.0  # spent in decodes
+        self.costs: CostCurve | None = None  # learns from decodes that return logits
         self._written: list[int] = []
 
     @property
@@ -39,9 +41,13 @@ class Cache:
         self.tokens.extend(tokens)
         started = time.perf_counter()
         try:
-            return self.model.decode(tokens, n_rows)
+            rows = self.model.decode(tokens, n_rows)
         finally:
-            self.seconds += time.perf_counter() - started
+            seconds = time.perf_counter() - started
+            self.seconds += seconds
+        if self.costs and n_rows:
+            self.costs.observe(len(tokens), seconds)
+        return rows
 
     def rewind(self, length: int) -> None:
         """Drop everything from position `length` on. Raises CannotRewind, with nothing changed."""

@@ -11,6 +11,7 @@ from specli.engine.types import (
     End,
     Event,
     Guess,
+    Lookup,
     Planner,
     Prefill,
     Reason,
@@ -27,16 +28,17 @@ def never() -> bool:
 
 
 class Decoder:
-    """One target with its drafter: continues a history of tokens, a round at a time.
+    """One target with what guesses for it: continues a history of tokens, a round at a time.
 
     Between rounds the target's cache holds all of the history but its last token, which is
-    pending, and the drafter holds a prefix of the same.
+    pending, and the drafter holds a prefix of the same. Plain decoding is the same without either.
     """
 
     def __init__(
         self,
         target: Cache,
-        drafter: Drafter,
+        drafter: Drafter | None,
+        lookup: Lookup | None,
         planner: Planner,
         sampler: Sampler,
         eog: Container[int],
@@ -46,8 +48,9 @@ class Decoder:
         """interrupted: asked between decodes; where it says yes, the generation ends there."""
         self.target = target
         self.drafter = drafter
+        self.lookup = lookup
         self.history: list[int] = []
-        self._planner = planner
+        self.planner = planner
         self._sampler = sampler
         self._eog = eog
         self._rng = rng
@@ -76,7 +79,10 @@ class Decoder:
         """Forget the history from position `length` on; its last token becomes the pending one."""
         del self.history[length:]
         self.target.rewind(length - 1)
-        self.drafter.observe(self.history)
+        if self.lookup:
+            self.lookup.prefill(self.history)
+        if self.drafter:
+            self.drafter.observe(self.history, 0)
 
     def _prefill(self) -> Iterator[Event]:
         started = time.perf_counter()
@@ -88,7 +94,9 @@ class Decoder:
             seconds = time.perf_counter() - started
             yield Prefill(n_held - n_cached, n_total, n_cached, seconds)
             self._check()
-        for _ in self.drafter.prefill(self.history):
+        if self.lookup:
+            self.lookup.prefill(self.history)
+        for _ in self.drafter.prefill(self.history) if self.drafter else ():
             self._check()
         yield Prefill(n_total, n_total, n_cached, time.perf_counter() - started)
 
@@ -104,9 +112,9 @@ class Decoder:
     def _round(self, left: int | None) -> Round:
         """Run one round that adds at most `left` tokens."""
         started = time.perf_counter()
-        draft_s, target_s = self.drafter.seconds, self.target.seconds
+        draft_s, target_s = self._draft_s, self.target.seconds
         room = self.target.model.n_ctx - len(self.history)
-        guesses = self._draft(room if left is None else min(room, left - 1))
+        guesses = self._guesses(room if left is None else min(room, left - 1))
         self._check()
         pending = [self.history[-1], *(guess.token for guess in guesses)]
         rows = self.target.fill(pending, len(pending))
@@ -114,26 +122,43 @@ class Decoder:
         tokens = (*(guess.token for guess in guesses[: verdict.n_accepted]), verdict.token)
         self.history.extend(tokens)
         self.target.rewind(len(self.history) - 1)
-        self.drafter.observe(self.history)
-        draft_s = self.drafter.seconds - draft_s
+        if self.lookup:
+            self.lookup.observe(self.history, len(tokens))
+        if self.drafter:
+            self.drafter.observe(self.history, len(tokens))
+        draft_s = self._draft_s - draft_s
         target_s = self.target.seconds - target_s
         host_s = time.perf_counter() - started - draft_s - target_s
         done = Round(tokens, len(guesses), verdict.n_accepted, draft_s, target_s, host_s)
-        self._planner.observe(done)
+        self.planner.observe(done, guesses)
         return done
 
-    def _draft(self, limit: int) -> list[Guess]:
+    def _guesses(self, limit: int) -> list[Guess]:
+        """Collect the guesses of a round, at most `limit`, as the planner buys them."""
         guesses: list[Guess] = []
-        if limit <= 0 or not self._planner.wants(0, 1.0):
-            return guesses
-        for guess in self.drafter.guesses(self.history):
+        context = list(self.history)
+        self.planner.begin(limit)
+        while len(guesses) < limit:
+            guess = self.lookup.guess(context) if self.lookup else None
+            n_behind = self.drafter.n_behind(context) if self.drafter else None
+            choice = self.planner.choose(guess, n_behind)
+            if choice == "draft" and self.drafter:
+                guess = self.drafter.guess(context)
+                self._check()
+                if not self.planner.keeps(guess):
+                    break
+            if choice == "stop" or guess is None:
+                break
             guesses.append(guess)
-            self._check()
-            if guess.token in self._eog or len(guesses) == limit:
+            context.append(guess.token)
+            if guess.token in self._eog:
                 break
-            if not self._planner.wants(len(guesses), guess.confidence):
-                break
+        del guesses[self.planner.n_worth(guesses) :]
         return guesses
+
+    @property
+    def _draft_s(self) -> float:
+        return self.drafter.seconds if self.drafter else 0.0
 
     def _check(self) -> None:
         if self._interrupted():

@@ -1,19 +1,210 @@
-"""How many guesses to buy in a round."""
+"""How many guesses to buy in a round, and from whom."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from specli.engine.types import Round
+import numpy as np
+
+from specli.engine.acceptance import Acceptance
+from specli.engine.costs import N_MAX, CostCurve
+from specli.engine.types import Choice, Costs, Guess, Round
+
+_HORIZON = 24  # most guesses of a model that are planned for
+_GRID = np.linspace(0.0, 1.0, 33)  # probabilities that all guesses so far are right
+_ROUNDS = 10.0  # that the running rate looks back on
+_CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can guess again
+_PROBES = 0.015  # share of the time that may go into looking whether drafting pays again
 
 
-@dataclass(frozen=True, slots=True)
 class FixedPlanner:
-    """Buy k guesses in every round, whatever they cost."""
+    """Buy k guesses in every round, whatever they cost: of the draft, else of the lookup."""
 
-    k: int
+    def __init__(self, k: int) -> None:
+        self._k = k
+        self._n = 0
 
-    def wants(self, n_drafted: int, confidence: float) -> bool:
+    def begin(self, n_max: int) -> None:
+        """Start a round."""
+        self._n = 0
+
+    def choose(self, found: Guess | None, n_behind: int | None) -> Choice:
         """Want k guesses."""
-        return n_drafted < self.k
+        if self._n >= self._k:
+            return "stop"
+        self._n += 1
+        if n_behind is not None:
+            return "draft"
+        return "stop" if found is None else "found"
 
-    def observe(self, done: Round) -> None:
+    def keeps(self, guess: Guess) -> bool:
+        """Keep all."""
+        return True
+
+    def n_worth(self, guesses: Sequence[Guess]) -> int:
+        """Keep all."""
+        return len(guesses)
+
+    def observe(self, done: Round, guesses: Sequence[Guess]) -> None:
         """Learn nothing."""
+
+    def costs(self) -> Costs | None:
+        """Care for none."""
+        return None
+
+
+class AutoPlanner:
+    """Maximise tokens per second, guess by guess, from what decodes cost and guesses are worth.
+
+    Time has a price, rate: the tokens that a second brings of late. A guess is bought where the
+    tokens that it and what may follow it are expected to bring exceed the price of its time. That
+    is a problem of optimal stopping, solved backwards over the number of guesses n and the
+    probability p that all of them are right, with
+    stop(n) = -rate T(n + 1) and
+    go(n, p) = -rate T_draft + E max(stop(n), p a + max(stop, go)(n + 1, p a)),
+    where a, the acceptance of the next guess, is known only once it is made.
+    """
+
+    def __init__(
+        self, target: CostCurve, draft: CostCurve | None, acceptance: Mapping[str, Acceptance]
+    ) -> None:
+        """draft: the costs of the model that guesses, if one does. acceptance: by drafter."""
+        self._target = target
+        self._draft = draft
+        self._acceptance = acceptance
+        self._tokens = _ROUNDS / 2
+        self._seconds = self._tokens * target.at(1)
+        self._credit_s = 0.0
+        self._seen: Guess | None = None  # the guess that was not kept
+        self._start()
+
+    def begin(self, n_max: int) -> None:
+        """Start a round of at most n_max guesses."""
+        self._n_max = min(n_max, N_MAX - 1)
+        self._start()
+        self._plan()
+
+    def choose(self, found: Guess | None, n_behind: int | None) -> Choice:
+        """Say where the next guess comes from, if one is worth its price.
+
+        found: what the lookup offers for nothing. n_behind: tokens that the draft has to decode for
+        its next guess; None where there is none.
+        """
+        n, p = len(self._path), self._p
+        if n >= self._n_max:
+            return "stop"
+        best, choice = float(self._stop[n]), _STOP
+        if n_behind is not None and self._draft and n < _HORIZON:
+            go = float(np.interp(p, _GRID, self._go[n])) - self._rate * self._behind_s(n_behind)
+            if go > best:
+                best, choice = go, _DRAFT
+            elif n == 0 and self._probes(n_behind):
+                self._probing = True
+                return "draft"
+        if found is not None:
+            a = self._acceptance[found.source].probability(found.confidence)
+            if self._run(n, p, a) > best:
+                self._advance(a)
+                return "found"
+        return choice
+
+    def keeps(self, guess: Guess) -> bool:
+        """Say whether a guess of the draft, once made, is worth a row of the target's decode."""
+        n, p = len(self._path), self._p
+        a = self._acceptance[guess.source].probability(guess.confidence)
+        kept = self._probing or p * a + self._best(n + 1, p * a) > self._stop[n]
+        if kept:
+            self._advance(a)
+        else:
+            self._seen = guess
+        return bool(kept)
+
+    def n_worth(self, guesses: Sequence[Guess]) -> int:
+        """Return how many guesses to keep, now that nothing follows them.
+
+        Only guesses without a choice may go: to drop a drawn one because of what came after it
+        would change the distribution of what is kept.
+        """
+        n_drawn = max((i + 1 for i, guess in enumerate(guesses) if guess.q is not None), default=0)
+        if self._probing:
+            n_drawn = max(n_drawn, 1)
+        values = np.cumsum([0.0, *self._path]) + self._stop[: len(self._path) + 1]
+        return n_drawn + int(np.argmax(values[n_drawn:]))
+
+    def observe(self, done: Round, guesses: Sequence[Guess]) -> None:
+        """Learn from a finished round."""
+        seconds = done.draft_s + done.target_s + done.host_s
+        keep = 1.0 - 1.0 / _ROUNDS
+        self._tokens = self._tokens * keep + len(done.tokens)
+        self._seconds = self._seconds * keep + seconds
+        self._credit_s = 0.0 if done.draft_s else self._credit_s + _PROBES * seconds
+        for guess, token in zip(guesses, done.tokens, strict=False):
+            self._acceptance[guess.source].observe(guess.confidence, guess.token == token)
+        if self._seen and len(done.tokens) > len(guesses):
+            self._acceptance[self._seen.source].see(self._seen.confidence)
+
+    def costs(self) -> Costs:
+        """Return what it believes that decodes cost now."""
+        return Costs(self._target.known(), self._draft.at(1) if self._draft else 0.0)
+
+    @property
+    def _rate(self) -> float:
+        return max(self._tokens / self._seconds, 1.0 / self._target.at(1))
+
+    def _start(self) -> None:
+        self._p = 1.0
+        self._path: list[float] = []  # probability that guess 1, 2, ... and all before are right
+        self._probing = False
+        self._seen = None
+
+    def _advance(self, a: float) -> None:
+        self._p *= a
+        self._path.append(self._p)
+
+    def _plan(self) -> None:
+        """Solve the stopping problem for the present rate, costs and outlook."""
+        self._stop = -self._rate * self._target.seconds[1:]
+        self._go = np.full((_HORIZON + 1, len(_GRID)), -np.inf)
+        if not self._draft:
+            return
+        weights, rates = self._acceptance["draft"].outlook()
+        price = self._rate * self._draft.at(1)
+        at = rates[:, None] * _GRID  # p a, (n_bins, n_grid)
+        low = np.minimum((at * (len(_GRID) - 1)).astype(np.intp), len(_GRID) - 2)
+        share = at * (len(_GRID) - 1) - low
+        following = np.full(len(_GRID), self._stop[_HORIZON])
+        for n in range(_HORIZON - 1, -1, -1):
+            kept = at + following[low] * (1.0 - share) + following[low + 1] * share
+            self._go[n] = weights @ np.maximum(kept, self._stop[n]) - price
+            following = np.maximum(self._go[n], self._stop[n])
+
+    def _best(self, n: int, p: float) -> float:
+        """Return the value of going on from n guesses in the best way."""
+        if n >= min(_HORIZON, self._n_max):
+            return float(self._stop[n])
+        return max(float(self._stop[n]), float(np.interp(p, _GRID, self._go[n])))
+
+    def _run(self, n: int, p: float, a: float) -> float:
+        """Return the value of a found guess: of a run of such, or of the draft's after it."""
+        reach = p * np.cumprod(np.full(self._n_max - n, a))
+        run = np.cumsum(reach) + self._stop[n + 1 : self._n_max + 1]
+        return max(float(run.max()), p * a + self._best(n + 1, p * a))
+
+    def _behind_s(self, n_behind: int) -> float:
+        """Return what the draft's first guess costs more than others, its reading spread out."""
+        assert self._draft
+        return (self._draft.at(n_behind) - self._draft.at(1)) / (
+            1.0 if n_behind <= 2 else _CATCH_UP
+        )
+
+    def _probes(self, n_behind: int) -> bool:
+        """Say whether it is time to look if drafting pays again: where it could, were it right."""
+        assert self._draft
+        costs = self._target.seconds
+        if self._draft.at(n_behind) + costs[2] - costs[1] > self._credit_s:
+            return False
+        n = np.arange(1, _HORIZON)
+        extra = n * self._draft.at(1) + costs[2 : _HORIZON + 1] - costs[1]
+        return bool(np.any(n > self._rate * extra))
+
+
+_STOP: Choice = "stop"
+_DRAFT: Choice = "draft"

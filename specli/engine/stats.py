@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from specli.engine.types import Event, Prefill, Round
+from specli.engine.types import Costs, Event, Prefill, Round
 
 
 @dataclass(slots=True)
@@ -22,11 +22,13 @@ class Stats:
     draft_n: int = 0  # guesses judged by the target
     draft_n_accepted: int = 0
     draft_rounds: int = 0  # passes of the target
+    plain_rounds: int = 0  # those without a guess
     draft_s: float = 0.0
     target_s: float = 0.0
     host_s: float = 0.0
     accepted_at: list[int] = field(default_factory=list)  # rounds that accepted guess 1, 2, ...
     drafted_at: list[int] = field(default_factory=list)  # rounds that had a guess 1, 2, ...
+    costs: Costs | None = None  # what the planner believes at the end
 
     def add(self, event: Event) -> None:
         """Take one event in."""
@@ -37,6 +39,7 @@ class Stats:
             self.draft_n += event.n_drafted
             self.draft_n_accepted += event.n_accepted
             self.draft_rounds += 1
+            self.plain_rounds += not event.n_drafted
             self.draft_s += event.draft_s
             self.target_s += event.target_s
             self.host_s += event.host_s
@@ -58,6 +61,20 @@ class Stats:
         """Tokens per second after the prompt; 0 before the first."""
         return self.predicted_n / self.predicted_s if self.predicted_s else 0.0
 
+    @property
+    def mean_k(self) -> float:
+        """Guesses in a round; 0 before the first."""
+        return self.draft_n / self.draft_rounds if self.draft_rounds else 0.0
+
+    @property
+    def gain(self) -> float | None:
+        """How many times as fast as plain decoding this was, if T(1) is what the planner believes.
+
+        None where nothing is believed of it.
+        """
+        plain_s = self.costs.target_s.get(1) if self.costs else None
+        return self.predicted_per_second * plain_s if plain_s else None
+
     def as_dict(self) -> dict[str, object]:
         """Return the statistics as the command line's contract names them."""
         return {
@@ -72,6 +89,14 @@ class Stats:
             "draft_n": self.draft_n,
             "draft_n_accepted": self.draft_n_accepted,
             "draft_rounds": self.draft_rounds,
+            "plain_rounds": self.plain_rounds,
+            "mean_k": round(self.mean_k, 4),
+            "estimated_gain": None if self.gain is None else round(self.gain, 4),
+            "believed_costs": self.costs
+            and {
+                "target_ms": {str(n): _ms(s) for n, s in self.costs.target_s.items()},
+                "draft_ms": _ms(self.costs.draft_s),
+            },
             "acceptance_rate": _ratio(self.draft_n_accepted, self.draft_n),
             "mean_tokens_per_round": round(self.mean_tokens_per_round, 4),
             "accepted_per_position": [

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 Row: TypeAlias = NDArray[np.float32]  # logits of one position, (n_vocab,)
 Rows: TypeAlias = NDArray[np.float32]  # logits of some positions, (n_rows, n_vocab)
 Reason: TypeAlias = Literal["eog", "length", "stop", "context", "interrupted"]
+Choice: TypeAlias = Literal["found", "draft", "stop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,14 @@ class Guess:
     """A token that a drafter proposes.
 
     q: the distribution it was drawn from; None where the drafter had no choice (n-gram, arg-max).
+    source: the drafter's name.
     confidence: the drafter's own idea, 0 to 1, of how likely the target is to agree.
     """
 
     token: int
     q: Dist | None
     confidence: float
+    source: str = "draft"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,14 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
+class Costs:
+    """What a planner believes. target_s: seconds of a decode of n tokens. draft_s: of a guess."""
+
+    target_s: dict[int, float]
+    draft_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """Nothing more comes, and why."""
 
@@ -115,6 +126,10 @@ class Model(Protocol):
         """Most tokens that one decode takes."""
 
     @property
+    def n_rows(self) -> int:
+        """Most rows of logits that one decode returns."""
+
+    @property
     def n_vocab(self) -> int:
         """Tokens that this model knows: ids 0 to n_vocab - 1."""
 
@@ -134,23 +149,41 @@ class Model(Protocol):
 
 
 class Drafter(Protocol):
-    """A source of guesses. It keeps up with the history by itself."""
+    """A source of guesses that cost time: a model beside the target. It keeps its own state."""
 
     name: str
-    muted: str  # why it could not follow the last history, "" where it could
+    muted: str  # why it cannot follow the text, "" where it can
 
     @property
     def seconds(self) -> float:
-        """Time spent so far in decodes of a draft model."""
+        """Time spent so far in decodes."""
 
     def prefill(self, prompt: Sequence[int]) -> Iterator[None]:
         """Take in the prompt, in steps between which the caller may stop."""
 
-    def guesses(self, history: Sequence[int]) -> Iterator[Guess]:
-        """Guess what follows the history, lazily: a guess not asked for costs nothing."""
+    def n_behind(self, context: Sequence[int]) -> int | None:
+        """Return how many tokens it has to decode for its next guess; None where it is silent."""
 
-    def observe(self, history: Sequence[int]) -> None:
-        """Learn what the target made of the last guesses: the history now ends with its words."""
+    def guess(self, context: Sequence[int]) -> Guess:
+        """Guess what follows a context: the text as it was last observed, and guesses."""
+
+    def observe(self, history: Sequence[int], n_new: int) -> None:
+        """Learn what became of the last guesses: only the last n_new tokens are new or changed."""
+
+
+class Lookup(Protocol):
+    """A source of guesses that cost next to nothing."""
+
+    name: str
+
+    def prefill(self, prompt: Sequence[int]) -> None:
+        """Take in the prompt."""
+
+    def guess(self, context: Sequence[int]) -> Guess | None:
+        """Guess what follows a context: the text as it was last observed, and guesses."""
+
+    def observe(self, history: Sequence[int], n_new: int) -> None:
+        """Learn how the text went on: only the last n_new tokens are new or changed."""
 
 
 class Sampler(Protocol):
@@ -161,13 +194,26 @@ class Sampler(Protocol):
 
 
 class Planner(Protocol):
-    """Decides how many guesses to buy."""
+    """Decides how many guesses to buy, and from whom."""
 
-    def wants(self, n_drafted: int, confidence: float) -> bool:
-        """Say whether another guess is worth its price.
+    def begin(self, n_max: int) -> None:
+        """Start a round of at most n_max guesses."""
 
-        confidence: that of the last of the n_drafted guesses; 1.0 where there is none yet.
+    def choose(self, found: Guess | None, n_behind: int | None) -> Choice:
+        """Say where the next guess comes from, if it is worth its price.
+
+        found: what the lookup offers. n_behind: tokens that the drafter has to decode for its next
+        guess; None where there is no drafter, or it is silent.
         """
 
-    def observe(self, done: Round) -> None:
-        """Learn from a finished round."""
+    def keeps(self, guess: Guess) -> bool:
+        """Say whether the drafter's guess is worth verifying; the round's guesses end where not."""
+
+    def n_worth(self, guesses: Sequence[Guess]) -> int:
+        """Return how many of the guesses to verify, now that there are no more."""
+
+    def observe(self, done: Round, guesses: Sequence[Guess]) -> None:
+        """Learn from a finished round and the guesses that were verified in it."""
+
+    def costs(self) -> Costs | None:
+        """Return what it believes that decodes cost; None where it does not care."""

@@ -1,0 +1,69 @@
+"""How likely the target is to accept a guess of which its drafter is so and so confident."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Bins of confidence: fine towards 1, where most guesses of a good draft lie.
+_EDGES = np.array([0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96, 0.99, 0.998])
+N_BINS = len(_EDGES) + 1
+_CENTRES = np.array([0.1, 0.28, 0.43, 0.58, 0.73, 0.85, 0.93, 0.975, 0.994, 0.999])
+# How often they come from a draft a third as large, over code, chat, stories, edits, extraction.
+_OUTLOOK = np.array([0.05, 0.07, 0.08, 0.08, 0.07, 0.07, 0.06, 0.06, 0.06, 0.4])
+_PRIOR_VOTES = 10.0  # guesses that the prior is worth: of each bin, and of which bin comes
+_MEMORY = 0.97  # what is left of a bin's votes after each new one of them
+_SEEN_MEMORY = 0.99
+
+
+class Acceptance:
+    """Probability of acceptance by confidence, learned from every judged guess of one drafter.
+
+    Votes in bins, older ones counting less: texts differ in how often the same confidence is right.
+    The prior takes the drafter at its word, and fades like any votes.
+    """
+
+    def __init__(self, votes: Mapping[str, Sequence[float]] | None = None) -> None:
+        """votes: what `known` returned another time; they count for no more than the prior."""
+        self._judged = np.full(N_BINS, _PRIOR_VOTES)
+        self._accepted = _PRIOR_VOTES * _CENTRES
+        self._seen = _PRIOR_VOTES * _OUTLOOK
+        if votes:
+            self._accepted = _PRIOR_VOTES * np.array(votes["rates"])
+            self._seen = _PRIOR_VOTES * np.array(votes["outlook"])
+
+    def probability(self, confidence: float) -> float:
+        """Return how likely a guess is to be accepted."""
+        at = _bin(confidence)
+        return float(self._accepted[at] / self._judged[at])
+
+    def outlook(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return how often confidences of each bin come, and their probabilities; (N_BINS,) each.
+
+        The first sums to 1: it is what is known of a guess before it is made.
+        """
+        return self._seen / self._seen.sum(), self._accepted / self._judged
+
+    def observe(self, confidence: float, accepted: bool) -> None:
+        """Learn from one guess that the target judged."""
+        at = _bin(confidence)
+        self._judged[at] = self._judged[at] * _MEMORY + 1.0
+        self._accepted[at] = self._accepted[at] * _MEMORY + accepted
+        self.see(confidence)
+
+    def see(self, confidence: float) -> None:
+        """Learn that a guess was so confident, though nobody judged it."""
+        self._seen *= _SEEN_MEMORY
+        self._seen[_bin(confidence)] += 1.0
+
+    def known(self) -> dict[str, list[float]]:
+        """Return the rates and the outlook as plain data."""
+        weights, rates = self.outlook()
+        return {
+            "rates": [round(float(rate), 4) for rate in rates],
+            "outlook": [round(float(weight), 4) for weight in weights],
+        }
+
+
+def _bin(confidence: float) -> int:
+    return int(np.searchsorted(_EDGES, confidence, side="right"))

@@ -1,0 +1,113 @@
+"""What a decode of n tokens costs on this machine, now."""
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specli.engine.types import Model
+
+N_MAX = 64
+# What to measure first: the ends of what is mostly used, then between them, then beyond.
+_ORDER = (1, 8, 4, 2, 16, 3, 6, 5, 12, 7, 32, 9, 10, 24, 48, 64)
+_PRIOR_SLOPE = 0.1  # of T(1), for each more token, where nothing but T(1) is known
+_CLIP = 0.25  # of the logarithm: how much of a decode's error is believed
+_LEVEL_GAIN = 0.35
+_CORRECTION_GAIN = 0.1
+
+
+class CostCurve:
+    """Seconds of one decode of 1 to N_MAX tokens, T(n).
+
+    T(n) = base(n) x level x correction(n). base is what was measured, interpolated; it has the
+    steps of the kernels' blocks. level follows the machine: a neighbour, a battery, idle clocks.
+    The correction is learned for each n that is used and carries over to those between. Both move
+    by a share of each decode's clipped error, as running quantiles do: single slow decodes count
+    for little, a change is followed within some rounds.
+    """
+
+    def __init__(self, measured: Mapping[int, float]) -> None:
+        """measured: seconds of a decode of n tokens, for n = 1 at least."""
+        self._base = _interpolated(dict(measured))
+        self._measured = set(measured)
+        self._level = 0.0  # logarithms, these two
+        self._corrections: dict[int, float] = {}
+        self._n_seen: Counter[int] = Counter()
+        self._seconds = self._base.copy()
+
+    @property
+    def seconds(self) -> NDArray[np.float64]:
+        """T(n) at index n, (N_MAX + 1,); index 0 holds 0."""
+        return self._seconds
+
+    def at(self, n: int) -> float:
+        """Return T(n); beyond N_MAX each token costs what it costs there."""
+        if n <= N_MAX:
+            return float(self._seconds[n])
+        return float(self._seconds[N_MAX]) * n / N_MAX
+
+    def observe(self, n: int, seconds: float) -> None:
+        """Learn from one decode of n tokens."""
+        if not 1 <= n <= N_MAX or seconds <= 0.0:
+            return
+        error = log(seconds / self.at(n))
+        error = min(max(error, -_CLIP), _CLIP)
+        self._n_seen[n] += 1
+        gain = max(_CORRECTION_GAIN, 1.0 / (2 + self._n_seen[n]))
+        correction = log(self.at(n) / self._base[n]) - self._level
+        self._corrections[n] = correction + gain * error
+        self._level += _LEVEL_GAIN * error
+        used = sorted(self._corrections)
+        logs = np.interp(np.arange(N_MAX + 1), used, [self._corrections[n] for n in used])
+        self._seconds = self._base * np.exp(self._level + logs)
+
+    def known(self) -> dict[int, float]:
+        """Return seconds by n for every n that was measured or used: what is worth keeping."""
+        return {n: self.at(n) for n in sorted(self._measured | set(self._corrections))}
+
+
+def _interpolated(measured: dict[int, float]) -> NDArray[np.float64]:
+    """Return T(0..N_MAX): linear between what was measured, its last slope beyond."""
+    at = sorted(measured)
+    if at[0] > 1:
+        raise ValueError("T(1) was not measured")
+    first = measured[1]
+    if len(at) == 1:
+        slope = _PRIOR_SLOPE * first
+    else:
+        (a, b) = at[-2:]
+        slope = max(0.0, (measured[b] - measured[a]) / (b - a))
+    if at[-1] < N_MAX:
+        measured[N_MAX] = measured[at[-1]] + slope * (N_MAX - at[-1])
+        at.append(N_MAX)
+    seconds = np.interp(np.arange(N_MAX + 1), at, [measured[n] for n in at])
+    seconds[0] = 0.0
+    return seconds
+
+
+def measure_costs(model: Model, known: Mapping[int, float], budget_s: float) -> dict[int, float]:
+    """Time decodes of an empty sequence, as many as the budget allows; leave it empty.
+
+    known: what was measured before, in seconds by n; that is not measured again. Returns all that
+    is known then, T(1) among it, whatever it costs.
+    """
+    measured = dict(known)
+    end = time.perf_counter() + budget_s
+    for n in _ORDER:
+        if n in measured or n > min(model.n_batch, model.n_ctx):
+            continue
+        if measured and time.perf_counter() + _interpolated(dict(measured))[n] > end:
+            continue
+        measured[n] = min(_time(model, n) for _ in range(2 if n == 1 else 1))
+    return measured
+
+
+def _time(model: Model, n: int) -> float:
+    started = time.perf_counter()
+    model.decode([0] * n, min(n, model.n_rows))
+    seconds = time.perf_counter() - started
+    model.truncate(0)
+    return seconds

@@ -1,0 +1,57 @@
+"""What earlier sessions learned on this machine: one small file for each pair and its settings."""
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_path
+
+_VERSION = 1  # of what the files hold; others are forgotten
+
+
+class Measurements:
+    """A file in the user's cache folder. Nothing depends on it: what cannot be read is not there.
+
+    identity: all that what is measured depends on, beside the machine.
+    """
+
+    def __init__(self, identity: Mapping[str, Any]) -> None:
+        whole = {"version": _VERSION, "machine": _machine(), **identity}
+        digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+        self._path = user_cache_path("specli") / "measurements" / f"{digest[:16]}.json"
+        self._identity = whole
+
+    def load(self) -> dict[str, Any]:
+        """Return what was saved; empty where nothing was, or nothing that can be used."""
+        try:
+            held = json.loads(self._path.read_text(encoding="utf-8"))
+            return dict(held["learned"]) if held["identity"] == self._identity else {}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+
+    def save(self, learned: Mapping[str, Any]) -> None:
+        """Replace what was saved, all at once; a folder that cannot be written is left alone."""
+        text = json.dumps({"identity": self._identity, "learned": learned}, indent=1)
+        partial = self._path.with_name(f"{self._path.stem}.{os.getpid()}.partial")
+        with suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                partial.write_text(text + "\n", encoding="utf-8")
+                partial.replace(self._path)
+            finally:
+                partial.unlink(missing_ok=True)
+
+
+def file_identity(path: Path) -> list[Any]:
+    """Return what tells one model file from another without reading it: place, size, time."""
+    about = path.stat()
+    return [str(path.resolve()), about.st_size, about.st_mtime_ns]
+
+
+def _machine() -> list[Any]:
+    return [platform.node(), platform.machine(), os.cpu_count()]

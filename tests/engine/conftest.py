@@ -1,0 +1,14 @@
+"""A clock that the engine's tests turn by hand."""
+
+import pytest
+
+from tests.fakes import Clock
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Time that passes in decodes of fake models only."""
+    made = Clock()
+    for module in ("cache", "decode", "costs"):
+        monkeypatch.setattr(f"specli.engine.{module}.time", made)
+    return made

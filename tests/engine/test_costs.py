@@ -1,0 +1,79 @@
+"""The cost curve: measured, interpolated, and following the machine."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specli.engine.costs import N_MAX, CostCurve, measure_costs
+from tests.fakes import Clock, FakeModel
+
+STEPS = {1: 1.0, 2: 1.9, 3: 2.5, 4: 2.1, 5: 2.8, 8: 3.4, 16: 4.7}
+
+
+def test_what_was_measured_is_kept_with_its_steps() -> None:
+    curve = CostCurve(STEPS)
+    assert all(curve.at(n) == pytest.approx(seconds) for n, seconds in STEPS.items())
+    assert curve.at(4) < curve.at(3)
+    assert curve.at(12) == pytest.approx((3.4 + 4.7) / 2)
+    assert curve.at(17) == pytest.approx(4.7 + (4.7 - 3.4) / 8)
+    assert curve.at(2 * N_MAX) == pytest.approx(2 * curve.at(N_MAX))
+
+
+def test_one_measurement_is_enough_to_start() -> None:
+    curve = CostCurve({1: 0.2})
+    assert curve.at(1) == pytest.approx(0.2)
+    assert 0.2 < curve.at(2) < 0.4
+
+
+def test_a_slower_machine_is_followed_at_every_n_within_a_few_rounds() -> None:
+    curve = CostCurve(STEPS)
+    for _ in range(10):
+        curve.observe(4, 2 * 2.1)
+    for n, seconds in STEPS.items():
+        assert curve.at(n) == pytest.approx(2 * seconds, rel=0.05)
+
+
+def test_a_few_slow_decodes_move_nothing() -> None:
+    curve = CostCurve(STEPS)
+    for i in range(30):
+        curve.observe(1, 30.0 if i % 10 == 5 else 1.0)
+    assert curve.at(1) == pytest.approx(1.0, rel=0.05)
+    assert curve.at(8) == pytest.approx(3.4, rel=0.05)
+
+
+def test_another_shape_is_learned_where_it_is_used() -> None:
+    """A neighbour who takes memory bandwidth: one row slows down, eight rows do not."""
+    curve = CostCurve(STEPS)
+    for _ in range(20):
+        curve.observe(1, 2.0)
+        curve.observe(8, 3.4)
+    assert curve.at(1) == pytest.approx(2.0, rel=0.05)
+    assert curve.at(8) == pytest.approx(3.4, rel=0.05)
+    assert curve.at(9) / STEPS[8] < 1.2
+    again = CostCurve(curve.known())
+    assert again.at(8) / again.at(1) == pytest.approx(1.7, rel=0.05)
+
+
+@given(st.lists(st.tuples(st.integers(-3, 100), st.floats(0, 1e6)), max_size=60))
+def test_no_observation_breaks_it(observed: list[tuple[int, float]]) -> None:
+    curve = CostCurve(STEPS)
+    for n, seconds in observed:
+        curve.observe(n, seconds)
+    assert np.isfinite(curve.seconds).all()
+    assert (curve.seconds[1:] > 0).all()
+
+
+def test_measuring_keeps_to_its_budget_and_to_what_is_known(clock: Clock) -> None:
+    model = FakeModel(0)
+    model.n_batch = 64
+    clock.times(model, STEPS)
+    measured = measure_costs(model, {}, 20.0)
+    assert {1, 4, 8} <= set(measured) < set(range(1, 65))
+    assert measured[4] == pytest.approx(2.1)
+    assert clock.now <= 20.0
+    assert model.length == 0
+    assert measure_costs(model, {}, 0.0).keys() == {1}
+    more = measure_costs(model, measured, 20.0)
+    assert set(more) > set(measured)
+    assert all(more[n] == measured[n] for n in measured)
