@@ -20,7 +20,8 @@ class Faults:
     head_status, get_status: answered instead. headers: sent along with that. cut: the share of the
     file after which the connection breaks, n_cuts times, and then whatever on_range says: 206 goes
     on, 200 starts over, others are answered. pause_s: the wait before each of the pieces of a body.
-    hold: an event to wait for after the cut share instead of cutting. wrong: other bytes come.
+    hold: an event to wait for after the cut share instead of cutting, hold_head: before the answer
+    about a file's metadata. wrong: other bytes come.
     redirect: the file comes from another origin. token: the one that is asked for. size: what the
     hub says it is. no_hash: the ETag is no sha256. not_a_hub: the headers of a hub are missing.
     """
@@ -34,6 +35,7 @@ class Faults:
     on_range: int = 206
     pause_s: float = 0.0
     hold: threading.Event | None = None
+    hold_head: threading.Event | None = None
     wrong: bool = False
     redirect: bool = False
     token: str = ""
@@ -117,6 +119,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._note()
         name = self._name()
         faults = self._faults(name)
+        if faults.hold_head:
+            faults.hold_head.wait()
         if faults.head_status:
             self._answer(faults.head_status, faults.headers)
         elif self._refused(faults):

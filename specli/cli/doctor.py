@@ -21,15 +21,20 @@ def doctor(
       specli doctor
     """
     from specli.cli.doctor_output import HumanDoctor, JsonDoctor
+    from specli.doctor.machine import inspect_machine
+
+    output = JsonDoctor() if json else HumanDoctor()
+    machine = inspect_machine()
+    output.machine(machine)  # at once: what the rest imports and does takes as long again
+
     from specli.doctor.bandwidth import measure_bandwidth
     from specli.doctor.checkup import look_around
     from specli.doctor.probing import Probe
     from specli.doctor.traps import conclude
     from specli.settings import DEFAULT_TARGET
 
-    output = JsonDoctor() if json else HumanDoctor()
     with closing(Probe()) as probe:
-        quick = look_around(DEFAULT_TARGET)
+        quick = look_around(machine, DEFAULT_TARGET)
         output.quick(quick)
         with output.waiting("asking llama.cpp"):
             llama = probe.answer(timeout)

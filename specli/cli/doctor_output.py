@@ -39,8 +39,11 @@ Rows = Iterable[tuple[str, str]]
 class DoctorOutput(Protocol):
     """Shows a check-up as it goes on."""
 
+    def machine(self, machine: Machine) -> None:
+        """Show what is known first."""
+
     def quick(self, quick: Quick) -> None:
-        """Show what is known at once."""
+        """Show what else is known at once."""
 
     def llama(self, quick: Quick, llama: Llama) -> None:
         """Show what llama.cpp said."""
@@ -57,6 +60,9 @@ class DoctorOutput(Protocol):
 
 class JsonDoctor:
     """The whole report as one line of JSON, at the end."""
+
+    def machine(self, machine: Machine) -> None:
+        """Wait for the rest."""
 
     def quick(self, quick: Quick) -> None:
         """Wait for the rest."""
@@ -82,9 +88,12 @@ class HumanDoctor:
     def __init__(self) -> None:
         self._console = Console(highlight=False)
 
+    def machine(self, machine: Machine) -> None:
+        """Show the machine."""
+        self._section("Machine", _machine(machine))
+
     def quick(self, quick: Quick) -> None:
-        """Show machine, software, folders, environment."""
-        self._section("Machine", _machine(quick.machine))
+        """Show software, folders, environment."""
         self._section("Software", _software(quick.software))
         self._section("Folders", _folders(quick.storage.folders))
         self._section("Default", [_default(quick.storage.default_model)])

@@ -44,6 +44,8 @@ class Downloads:
             self._bars.stop()
         if isinstance(error, Interrupted):
             say("interrupted", error.message)
+        elif isinstance(error, KeyboardInterrupt):  # before the first byte, or for a second time
+            say("interrupted", "what has not come whole is not kept")
 
     def show(self, progress: HubProgress) -> None:
         """Show how far one model is."""

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -22,12 +22,12 @@ class Interrupt:
         return self._asked
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Catch Ctrl-C for as long as the context lasts."""
+    def listening(self) -> Iterator[Callable[[], bool]]:
+        """Catch Ctrl-C for as long as the context lasts, which is given this question."""
         self._asked = False
         before = signal.signal(signal.SIGINT, self._handle)
         try:
-            yield
+            yield self
         finally:
             signal.signal(signal.SIGINT, before)
 

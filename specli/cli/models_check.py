@@ -9,13 +9,13 @@ import typer
 
 from specli.cli.streams import write
 from specli.errors import ModelError, PairError
-from specli.models.registry import Registry, load_registry
 from specli.text import terminal_safe
 
 if TYPE_CHECKING:
     from specli.models.check import ModelFacts, PairReport
     from specli.models.header import Header
     from specli.models.hub import Remote
+    from specli.models.registry import Registry
 
 
 def check(
@@ -34,6 +34,7 @@ def check(
       specli models check llama-70b llama-1b
     """
     from specli.models.check import check_headers
+    from specli.models.registry import load_registry
 
     registry = load_registry()
     headers = [_header(reference, registry, offline) for reference in (target, draft)]
@@ -48,7 +49,7 @@ def check(
         )
 
 
-def _header(reference: str, registry: Registry, offline: bool) -> "Header":
+def _header(reference: str, registry: "Registry", offline: bool) -> "Header":
     from specli.models.header import read_header
     from specli.models.store import Located, look_up
 

@@ -12,9 +12,6 @@ import typer
 from specli.cli.models_show import find_item
 from specli.cli.streams import say
 from specli.errors import ModelError, UsageError
-from specli.models.hub import Remote
-from specli.models.local import find_cached, remove_cached
-from specli.models.registry import load_registry, read_registry, user_file
 from specli.text import human_size
 
 
@@ -36,6 +33,8 @@ def add(
     Example:
       specli models add mine hf:org/repo/model-q4_k_m.gguf --draft llama-1b
     """
+    from specli.models.registry import user_file
+
     repo, _, name = file.removeprefix("hf:").rpartition("/")
     if not file.startswith("hf:") or repo.count("/") < 1:
         raise UsageError(f"{file}: names no file on the hub", "write it as hf:org/repo/file.gguf")
@@ -64,6 +63,8 @@ def _quoted(text: str) -> str:
 
 def _append(path: Path, alias: str, text: str) -> None:
     """Append to the user's registry, if what comes out is a registry; else leave it as it was."""
+    from specli.models.registry import load_registry, read_registry
+
     if path.exists() and alias in read_registry(path):
         raise UsageError(f"{alias} exists already in {path}", "edit that file, or use another name")
     path = path.resolve()  # a link stays one
@@ -94,6 +95,10 @@ def rm(
     Example:
       specli models rm llama-8b:q4_k_m
     """
+    from specli.models.hub import Remote
+    from specli.models.local import find_cached, remove_cached
+    from specli.models.registry import load_registry
+
     item = find_item(model, load_registry())
     path = find_cached(Remote(item.entry.repo, item.file.file, item.entry.revision)) or item.path
     if path is None:

@@ -1,16 +1,18 @@
 """specli models list, info and path: what there is, and where it lies."""
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from specli.cgroups import memory_total_bytes
 from specli.cli.streams import write
 from specli.errors import ModelError
-from specli.models.here import Here, describe, find_here, look_around
-from specli.models.registry import Registry, find, load_registry
 from specli.text import human_size, terminal_safe
+
+if TYPE_CHECKING:
+    from specli.models.here import Here
+    from specli.models.registry import Registry
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -25,6 +27,9 @@ def list_models(
     Example:
       specli models list --here
     """
+    from specli.models.here import look_around
+    from specli.models.registry import load_registry
+
     registry = load_registry()
     found = [item for item in look_around(registry, memory_total_bytes()) if item.path or not here]
     if as_json:
@@ -40,7 +45,7 @@ def list_models(
         write("* has an MTP or EAGLE-3 head too, which specli cannot use yet\n")
 
 
-def _row(item: Here) -> tuple[str, ...]:
+def _row(item: "Here") -> tuple[str, ...]:
     entry = item.entry
     exact = item.path or item.file.size_bytes
     return (
@@ -63,6 +68,8 @@ def info(
     Example:
       specli models info demo
     """
+    from specli.models.registry import load_registry
+
     facts = model_facts(model, load_registry())
     if as_json:
         write(json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
@@ -81,22 +88,34 @@ def path(
     Example:
       llama-cli -m "$(specli models path demo)"
     """
+    from specli.models.registry import load_registry
+
     item = find_item(model, load_registry())
     if item.path is None:
         raise ModelError(f"{model}: is not on this machine", f"fetch it: specli pull {model}")
     write(f"{item.path}\n")
 
 
-def find_item(model: str, registry: Registry) -> Here:
+def find_item(model: str, registry: "Registry") -> "Here":
     """Look up an alias[:quant]; without a quant, one that is here comes before the default."""
+    from specli.models.here import describe, find_here
+    from specli.models.registry import File, find
+
     alias, _, quant = model.partition(":")
     entry = find(registry, alias)
-    files = [entry.quant(quant)] if quant else entry.files
-    found = next((file for file in files if find_here(entry, file)), files[0])
-    return describe(entry, found, find_here(entry, found), registry, memory_total_bytes())
+    files = [file for file in entry.files if quant.lower() in ("", file.quant)]
+    if files:
+        found = next((file for file in files if find_here(entry, file)), files[0])
+        path = find_here(entry, found)
+    else:  # one that only the repository names: what pull has fetched of it
+        from specli.models.store import locate
+
+        path = locate(model, registry, offline=True).path
+        found = File(quant.lower(), path.name)
+    return describe(entry, found, path, registry, memory_total_bytes())
 
 
-def model_facts(model: str, registry: Registry) -> dict[str, object]:
+def model_facts(model: str, registry: "Registry") -> dict[str, object]:
     """Return what is known of a model, by name."""
     from specli.models.compatibility import rollback
     from specli.models.header import file_bytes, read_header
@@ -126,7 +145,7 @@ def model_facts(model: str, registry: Registry) -> dict[str, object]:
     return facts
 
 
-def _as_dict(item: Here) -> dict[str, object]:
+def _as_dict(item: "Here") -> dict[str, object]:
     entry = item.entry
     return {
         "alias": entry.alias,

@@ -37,19 +37,20 @@ def pull(
       specli pull hf:org/repo:q4_k_m --json
     """
     from specli.cli.downloads import Downloads
+    from specli.cli.interrupt import Interrupt
     from specli.cli.streams import write
     from specli.models.registry import load_registry
     from specli.models.store import Missing, fetch_missing, look_up
 
     registry = load_registry()
-    found = [look_up(reference, registry, offline) for reference in dict.fromkeys(references)]
-    names = {model.name for model in found}
-    for entry in [model.entry for model in found if model.entry and not no_draft]:
-        if entry.draft not in ("ngram", "none", *names):
-            names.add(entry.draft)
-            found.append(look_up(entry.draft, registry, offline))
     with Downloads() as downloads:
-        located = fetch_missing(found, downloads.show)
+        found = [look_up(reference, registry, offline) for reference in dict.fromkeys(references)]
+        names = {model.name for model in found}
+        for entry in [model.entry for model in found if model.entry and not no_draft]:
+            if entry.draft not in ("ngram", "none", *names):
+                names.add(entry.draft)
+                found.append(look_up(entry.draft, registry, offline))
+        located = fetch_missing(found, downloads.show, Interrupt().listening)
     for before, model in zip(found, located, strict=True):
         if not model.path.is_file():
             raise ModelError(f"{model.path}: no such file", "name a model that can be fetched")

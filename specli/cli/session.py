@@ -57,19 +57,19 @@ def find_pair(options: ModelOptions) -> Pair:
     registry = load_registry()
     if options.target is None:
         say("hint", f"{DEFAULT_TARGET}, a very small model, answers; choose another with --target")
-    found = [look_up(options.target or DEFAULT_TARGET, registry, options.offline)]
-    entry = found[0].entry
-    wanted = options.draft or (entry.draft if entry else "ngram")
-    if entry and not options.draft and entry.method in ("mtp", "eagle3"):
-        say(
-            "hint",
-            f"{entry.alias}: its {entry.method.upper()} head cannot be used yet: ngram drafts",
-        )
-        wanted = "ngram"
-    if wanted not in ("ngram", "none"):
-        found.append(look_up(wanted, registry, options.offline))
     with Downloads() as downloads:
-        target, *drafts = fetch_missing(found, downloads.show)
+        found = [look_up(options.target or DEFAULT_TARGET, registry, options.offline)]
+        entry = found[0].entry
+        wanted = options.draft or (entry.draft if entry else "ngram")
+        if entry and not options.draft and entry.method in ("mtp", "eagle3"):
+            say(
+                "hint",
+                f"{entry.alias}: its {entry.method.upper()} head cannot be used yet: ngram drafts",
+            )
+            wanted = "ngram"
+        if wanted not in ("ngram", "none"):
+            found.append(look_up(wanted, registry, options.offline))
+        target, *drafts = fetch_missing(found, downloads.show, Interrupt().listening)
     return Pair(target, drafts[0] if drafts else wanted)
 
 

@@ -5,17 +5,22 @@ import re
 import shutil
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
+from typing import TypeAlias
 
 from specli.errors import Interrupted, ModelError
 from specli.models import hub
 from specli.models.hub import Remote
 from specli.text import human_size
 
+# Makes Ctrl-C an answer to a question for as long as its context lasts.
+Listening: TypeAlias = Callable[[], AbstractContextManager[Callable[[], bool]]]
+
 _REPORT_S = 0.1
-_PATIENCE_S = 2.0  # how long Ctrl-C waits for downloads that may sit in a silent connection
+_PATIENCE_S = 0.5  # how long Ctrl-C waits for downloads that may sit in a silent connection
 _BLOCK_BYTES = 1 << 20
 _WAITING = "another process is fetching it; waiting for that one"
 
@@ -37,15 +42,24 @@ class Progress:
     note: str = ""
 
 
+def deaf() -> AbstractContextManager[Callable[[], bool]]:
+    """Leave Ctrl-C to be an exception."""
+    return nullcontext(lambda: False)
+
+
 def fetch(
-    remotes: Sequence[Remote], on_progress: Callable[[Progress], None] = lambda progress: None
+    remotes: Sequence[Remote],
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+    listening: Listening = deaf,
 ) -> list[Path]:
     """Bring models into the cache, side by side; return the path of each one's (first) file.
 
     All metadata and the space on the disk are looked at before the first byte comes, every hash
     after the last. A file that does not come to its end is not kept: huggingface_hub resumes within
     one call only. The complete files of a split model are. on_progress is called from this thread,
-    some times a second for each model. Raises ModelError, and Interrupted after Ctrl-C.
+    some times a second for each model. While files come, Ctrl-C is what `listening` makes of it: an
+    exception may get lost in a library, and takes a thread for dead that it interrupts the join of.
+    Raises ModelError, and Interrupted after Ctrl-C.
     """
     stop = Event()
     transfers = [_Transfer(remote, stop) for remote in remotes]
@@ -54,12 +68,17 @@ def fetch(
         transfer.report(on_progress)
     with hub.warnings_to(lambda message, thread: _note(transfers, message, thread)):
         try:
-            for transfer in transfers:
-                transfer.thread.start()
-            while running := [t.thread for t in transfers if t.thread.is_alive()]:
-                running[0].join(_REPORT_S)
+            with listening() as stopped:
                 for transfer in transfers:
-                    transfer.report(on_progress)
+                    transfer.thread.start()
+                while running := [t.thread for t in transfers if t.thread.is_alive()]:
+                    if stopped():
+                        break
+                    running[0].join(_REPORT_S)
+                    for transfer in transfers:
+                        transfer.report(on_progress)
+            if stopped():
+                raise KeyboardInterrupt
         except BaseException as error:
             stop.set()
             for transfer in transfers:

@@ -14,15 +14,18 @@ from specli.models.registry import Entry
 
 
 def hub_home() -> Path:
-    """Return the folder of the Hugging Face hub, by its own library's rules."""
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return _expand(os.environ.get("HF_HOME") or f"{cache}/huggingface")
+    """Return the folder of the Hugging Face hub, by its own library's rules.
+
+    To that, a variable that is set to nothing names the folder one stands in.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache"))
+    return _expand(os.environ.get("HF_HOME", str(cache / "huggingface")))
 
 
 def hub_cache() -> Path:
     """Return where the hub's models are kept, by its own library's rules."""
-    named = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
-    return _expand(named) if named else hub_home() / "hub"
+    legacy = os.environ.get("HUGGINGFACE_HUB_CACHE", str(hub_home() / "hub"))
+    return _expand(os.environ.get("HF_HUB_CACHE", legacy))
 
 
 def find_cached(remote: Remote) -> Path | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from specli.errors import ModelError
 from specli.models import hub
 from specli.models.caches import elsewhere, ollama_model
-from specli.models.download import Progress, fetch
+from specli.models.download import Listening, Progress, deaf, fetch
 from specli.models.local import find_in_wheel
 from specli.models.registry import Entry, Registry, find
 
@@ -73,10 +73,12 @@ def look_up(reference: str, registry: Registry, offline: bool = False) -> Locate
 def fetch_missing(
     models: Sequence[Located | Missing],
     on_progress: Callable[[Progress], None] = lambda progress: None,
+    listening: Listening = deaf,
 ) -> list[Located]:
     """Fetch those that are missing, side by side, and return them all. Raises ModelError."""
     remotes = list(dict.fromkeys(m.remote for m in models if isinstance(m, Missing)))
-    paths = dict(zip(remotes, fetch(remotes, on_progress), strict=True)) if remotes else {}
+    came = fetch(remotes, on_progress, listening) if remotes else []
+    paths = dict(zip(remotes, came, strict=True))
     return [
         Located(m.name, paths[m.remote], m.entry) if isinstance(m, Missing) else m for m in models
     ]

@@ -2,12 +2,15 @@
 
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
 
 from specli.cli.app import main
+from tests.cli.machine import BIG, NAME, Machine
+from tests.hub import loopback_hub
 
 
 @dataclass(frozen=True)
@@ -35,3 +38,18 @@ def specli(
         return Result(int(done.value.code or 0), out.decode(), err.decode())
 
     return call
+
+
+@pytest.fixture(scope="package")
+def _machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    with loopback_hub() as hub:
+        hub.files = {NAME: BIG}
+        with closing(Machine(tmp_path_factory.mktemp("home"), hub)) as machine:
+            yield machine
+
+
+@pytest.fixture
+def machine(_machine: Machine) -> Machine:
+    """A machine and a hub as if they were new."""
+    _machine.reset()
+    return _machine

@@ -18,7 +18,7 @@ from specli.cli.doctor_output import wrapped
 from specli.doctor.bandwidth import measure_bandwidth
 from specli.doctor.checkup import look_around
 from specli.doctor.environment import inspect_environment
-from specli.doctor.machine import _gpus
+from specli.doctor.machine import _gpus, inspect_machine
 from specli.doctor.probing import Probe
 from specli.doctor.report import Bandwidth, Finding, Gpu, Llama, Quick, Report
 from specli.doctor.traps import conclude
@@ -71,7 +71,7 @@ def named(report: Any, check: str) -> Any:
 
 @pytest.fixture(scope="module")
 def quick() -> Quick:
-    return look_around("demo")
+    return look_around(inspect_machine(), "demo")
 
 
 @pytest.fixture(scope="module")
@@ -223,11 +223,12 @@ def test_no_secret_is_printed() -> None:
 def test_the_hubs_cache_is_where_the_hub_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "XDG_CACHE_HOME")
     code = "from huggingface_hub.constants import HF_HUB_CACHE; print(HF_HUB_CACHE)"
-    for setting in ({}, {"XDG_CACHE_HOME": "/x"}, {"HF_HOME": "~/h"}, {"HF_HUB_CACHE": "$HOME/c"}):
+    settings = "", "XDG_CACHE_HOME=/x", "HF_HOME=~/h", "HF_HUB_CACHE=$HOME/c", "HF_HOME="
+    for setting in settings:
         for name in names:
             monkeypatch.delenv(name, raising=False)
-        for name, value in setting.items():
-            monkeypatch.setenv(name, value)
+        if setting:
+            monkeypatch.setenv(*setting.split("="))
         hub = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert str(hub_cache()) == hub.stdout.strip()
 

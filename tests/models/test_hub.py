@@ -4,13 +4,15 @@ import errno
 import hashlib
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from threading import enumerate as enumerate_threads
 
 import huggingface_hub
 import pytest
 from huggingface_hub import constants
 
-from specli.errors import ModelError
+from specli.errors import Interrupted, ModelError
 from specli.models import hub
 from specli.models.download import Progress, fetch
 from specli.models.hub import Remote
@@ -92,6 +94,16 @@ def test_an_error_of_whoever_listens_ends_it(server: LoopbackHub) -> None:
 
     with pytest.raises(RuntimeError, match="enough"):
         fetch([A], on_progress)
+    assert not hub.cached(A)
+    assert not list(hub.cache().rglob("*.incomplete"))
+
+
+def test_ctrl_c_as_a_question_ends_it_and_its_thread(server: LoopbackHub) -> None:
+    server.faults = Faults(pause_s=0.05)
+    calls: list[Progress] = []
+    with pytest.raises(Interrupted, match=r"^nothing is kept"):
+        fetch([A], calls.append, lambda: nullcontext(lambda: len(calls) > 2))
+    assert not [thread for thread in enumerate_threads() if "_run" in thread.name]
     assert not hub.cached(A)
     assert not list(hub.cache().rglob("*.incomplete"))
 
