@@ -93,7 +93,12 @@ class ModelOptions:
     ] = _SAMPLING.repeat_penalty
     seed: Annotated[
         int | None,
-        _option("Sampling", "--seed", help="Make draws repeatable.", show_default="a new one"),
+        _option(
+            "Sampling",
+            "--seed",
+            help="Make draws repeatable; exactly so with -k N, for auto goes by the clock.",
+            show_default="a new one",
+        ),
     ] = None
     ctx: Annotated[
         int | None,

@@ -15,6 +15,7 @@ N_MAX = 64
 _ORDER = (1, 8, 4, 2, 16, 3, 6, 5, 12, 7, 32, 9, 10, 24, 48, 64)
 _PRIOR_SLOPE = 0.1  # of T(1), for each more token, where nothing but T(1) is known
 _CLIP = 0.25  # of the logarithm: how much of a decode's error is believed
+_LEAST_S = 1e-9
 _LEVEL_GAIN = 0.35
 _CORRECTION_GAIN = 0.1
 
@@ -51,7 +52,7 @@ class CostCurve:
 
     def observe(self, n: int, seconds: float) -> None:
         """Learn from one decode of n tokens."""
-        if not 1 <= n <= N_MAX or seconds <= 0.0:
+        if not 1 <= n <= N_MAX or seconds < _LEAST_S:
             return
         error = log(seconds / self.at(n))
         error = min(max(error, -_CLIP), _CLIP)

@@ -12,6 +12,7 @@ _HORIZON = 24  # most guesses of a model that are planned for
 _GRID = np.linspace(0.0, 1.0, 33)  # probabilities that all guesses so far are right
 _ROUNDS = 10.0  # that the running rate looks back on
 _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can guess again
+_PLAN_S = 0.04  # seconds of rounds that a plan serves: making one takes a millisecond
 _PROBES = 0.015  # share of the time that may go into looking whether drafting pays again
 
 
@@ -73,14 +74,18 @@ class AutoPlanner:
         self._tokens = _ROUNDS / 2
         self._seconds = self._tokens * target.at(1)
         self._credit_s = 0.0
+        self._since_plan_s = 0.0
         self._seen: Guess | None = None  # the guess that was not kept
         self._start()
+        self._plan()
 
     def begin(self, n_max: int) -> None:
         """Start a round of at most n_max guesses."""
         self._n_max = min(n_max, N_MAX - 1)
         self._start()
-        self._plan()
+        if self._since_plan_s >= _PLAN_S:
+            self._since_plan_s = 0.0
+            self._plan()
 
     def choose(self, found: Guess | None, n_behind: int | None) -> Choice:
         """Say where the next guess comes from, if one is worth its price.
@@ -93,7 +98,7 @@ class AutoPlanner:
             return "stop"
         best, choice = float(self._stop[n]), _STOP
         if n_behind is not None and self._draft and n < _HORIZON:
-            go = float(np.interp(p, _GRID, self._go[n])) - self._rate * self._behind_s(n_behind)
+            go = float(np.interp(p, _GRID, self._go[n])) - self._price * self._behind_s(n_behind)
             if go > best:
                 best, choice = go, _DRAFT
             elif n == 0 and self._probes(n_behind):
@@ -132,6 +137,7 @@ class AutoPlanner:
     def observe(self, done: Round, guesses: Sequence[Guess]) -> None:
         """Learn from a finished round."""
         seconds = done.draft_s + done.target_s + done.host_s
+        self._since_plan_s += seconds
         keep = 1.0 - 1.0 / _ROUNDS
         self._tokens = self._tokens * keep + len(done.tokens)
         self._seconds = self._seconds * keep + seconds
@@ -161,12 +167,13 @@ class AutoPlanner:
 
     def _plan(self) -> None:
         """Solve the stopping problem for the present rate, costs and outlook."""
-        self._stop = -self._rate * self._target.seconds[1:]
+        self._price = self._rate
+        self._stop = -self._price * self._target.seconds[1:]
         self._go = np.full((_HORIZON + 1, len(_GRID)), -np.inf)
         if not self._draft:
             return
         weights, rates = self._acceptance["draft"].outlook()
-        price = self._rate * self._draft.at(1)
+        price = self._price * self._draft.at(1)
         at = rates[:, None] * _GRID  # p a, (n_bins, n_grid)
         low = np.minimum((at * (len(_GRID) - 1)).astype(np.intp), len(_GRID) - 2)
         share = at * (len(_GRID) - 1) - low
@@ -203,7 +210,7 @@ class AutoPlanner:
             return False
         n = np.arange(1, _HORIZON)
         extra = n * self._draft.at(1) + costs[2 : _HORIZON + 1] - costs[1]
-        return bool(np.any(n > self._rate * extra))
+        return bool(np.any(n > self._price * extra))
 
 
 _STOP: Choice = "stop"
