@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -13,13 +13,13 @@ import psutil
 from specli.backend.context import ContextSettings, LlamaContext
 from specli.backend.memory import gpu_free_bytes, measure_need
 from specli.backend.model import LlamaModel, Vocabulary
-from specli.backend.sampler import LlamaSampler
 from specli.cgroups import memory_free_bytes
 from specli.chat import Answerer, ChatTemplate
 from specli.engine.cache import Cache
 from specli.engine.decode import Decoder, never
 from specli.engine.drafters import ModelDrafter, NgramDrafter, NoDrafter
 from specli.engine.planner import FixedPlanner
+from specli.engine.sampler import LogitSampler, of_draft
 from specli.engine.stats import Stats
 from specli.engine.types import Drafter
 from specli.errors import ModelError
@@ -85,7 +85,7 @@ def open_session(
             Cache(context),
             drafter,
             FixedPlanner(settings.k),
-            parts.sampler(target),
+            LogitSampler(settings.sampling, vocabulary.n_tokens),
             vocabulary.eog,
             np.random.default_rng([seed, 0]),
             interrupted,
@@ -153,10 +153,6 @@ class _Parts:
         wanted = ContextSettings(n_ctx, n_rows, n_threads)
         return self._stack.enter_context(LlamaContext(model, wanted, self._interrupted))
 
-    def sampler(self, model: LlamaModel) -> LlamaSampler:
-        made = LlamaSampler(self._settings.sampling, model.vocabulary.n_tokens)
-        return self._stack.enter_context(closing(made))
-
     def drafter(
         self,
         pair: Pair,
@@ -178,9 +174,10 @@ class _Parts:
         if not context.can_rewind():
             return NoDrafter(), _CANNOT_REWIND.format(draft.path.stem)
         rng = np.random.default_rng([seed, 1])
-        sampler = self.sampler(draft)
         n_vocab = vocabulary.n_tokens
-        return ModelDrafter(Cache(context), sampler, n_vocab, rng), ""
+        sampler = LogitSampler(of_draft(self._settings.sampling), n_vocab)
+        greedy = self._settings.sampling.temperature == 0
+        return ModelDrafter(Cache(context), sampler, n_vocab, rng, greedy=greedy), ""
 
     def __enter__(self) -> Self:
         return self

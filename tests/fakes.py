@@ -119,7 +119,9 @@ def make_decoder(
     rng = np.random.default_rng([seed, 1])
     drafter: Drafter
     if isinstance(draft, FakeModel):
-        drafter = ModelDrafter(Cache(draft), draft_sampler or sampler, target.n_vocab, rng)
+        own = draft_sampler or sampler
+        greedy = own.temperature == 0
+        drafter = ModelDrafter(Cache(draft), own, target.n_vocab, rng, greedy=greedy)
     else:
         drafter = NgramDrafter() if draft == "ngram" else NoDrafter()
     return Decoder(

@@ -31,8 +31,9 @@ class NoDrafter:
 class ModelDrafter:
     """Let a smaller model with the same vocabulary run ahead of the target.
 
-    Its guesses are draws from its own distribution q under `sampler`; any q is exact. It is silent
-    where it cannot follow: past its own context, or after a token that it does not know.
+    Its guesses are draws from its own distribution q under `sampler`; any q is exact. Confidence is
+    the largest probability of q. It is silent where it cannot follow: past its own context, or
+    after a token that it does not know.
     """
 
     name = "draft"
@@ -43,12 +44,18 @@ class ModelDrafter:
         sampler: Sampler,
         n_vocab: int,
         rng: np.random.Generator,
+        *,
+        greedy: bool = False,
     ) -> None:
-        """n_vocab: how many tokens the target knows; the draft proposes no other."""
+        """n_vocab: how many tokens the target knows; the draft proposes no other.
+
+        greedy: propose what is likeliest under `sampler` instead of a draw.
+        """
         self._cache = cache
         self._sampler = sampler
         self._n_vocab = n_vocab
         self._rng = rng
+        self._greedy = greedy
         self.muted = ""
 
     @property
@@ -72,9 +79,10 @@ class ModelDrafter:
         while len(context) <= self._cache.model.n_ctx:
             row = self._cache.fill(context[-1:], 1)[0, : self._n_vocab]
             q = self._sampler.dist(row, context)
-            token = q.draw(self._rng)
-            certain = len(q.ids) == 1
-            yield Guess(token, None if certain else q, q.prob(token))
+            best = int(q.p.argmax())
+            token = int(q.ids[best]) if self._greedy else q.draw(self._rng)
+            certain = self._greedy or len(q.ids) == 1
+            yield Guess(token, None if certain else q, float(q.p[best]))
             context.append(token)
 
     def observe(self, history: Sequence[int]) -> None:
