@@ -278,7 +278,6 @@ MUTATIONS = {
     "forgets the share": ("residual(p, q, share).draw", "residual(p, q, 1.0).draw"),
     "judges guess by guess, but keeps the share": ("rng.random() < rest", "0.5 < rest"),
     "stops where it should not": ("rest / (rest + (1.0 - share))", "rest"),
-    "caps a share too low": ("min(1.0, share * p", "min(0.9, share * p"),
     "forgets the share of the guesses before": ("share * p.prob(", "p.prob("),
 }
 
