@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -14,7 +14,6 @@ from specli.backend.context import ContextSettings, LlamaContext
 from specli.backend.library import version
 from specli.backend.memory import gpu_free_bytes, measure_need
 from specli.backend.model import LlamaModel, Vocabulary
-from specli.backend.sampler import LlamaSampler
 from specli.cgroups import memory_free_bytes
 from specli.chat import Answerer, ChatTemplate
 from specli.engine.acceptance import Acceptance
@@ -23,6 +22,7 @@ from specli.engine.costs import N_MAX, CostCurve, measure_costs
 from specli.engine.decode import Decoder, never
 from specli.engine.drafters import ModelDrafter, NgramDrafter
 from specli.engine.planner import AutoPlanner, FixedPlanner
+from specli.engine.sampler import LogitSampler, of_draft
 from specli.engine.stats import Stats
 from specli.engine.types import Planner
 from specli.errors import ModelError
@@ -91,7 +91,7 @@ def open_session(
             guessers.drafter,
             guessers.lookup,
             parts.planner(pair, cache, guessers),
-            parts.sampler(target),
+            LogitSampler(settings.sampling, vocabulary.n_tokens),
             vocabulary.eog,
             np.random.default_rng([seed, 0]),
             interrupted,
@@ -183,10 +183,6 @@ class _Parts:
         wanted = ContextSettings(n_ctx, n_rows, self._n_threads)
         return self._stack.enter_context(LlamaContext(model, wanted, self._interrupted))
 
-    def sampler(self, model: LlamaModel) -> LlamaSampler:
-        made = LlamaSampler(self._settings.sampling, model.vocabulary.n_tokens)
-        return self._stack.enter_context(closing(made))
-
     def guessers(
         self,
         pair: Pair,
@@ -208,7 +204,10 @@ class _Parts:
         if not context.can_rewind():
             return _Guessers(reason_off=_CANNOT_REWIND.format(draft.path.stem))
         rng = np.random.default_rng([seed, 1])
-        drafter = ModelDrafter(Cache(context), self.sampler(draft), vocabulary.n_tokens, rng)
+        n_vocab = vocabulary.n_tokens
+        sampler = LogitSampler(of_draft(self._settings.sampling), n_vocab)
+        greedy = self._settings.sampling.temperature == 0
+        drafter = ModelDrafter(Cache(context), sampler, n_vocab, rng, greedy=greedy)
         return _Guessers(drafter, None if self._settings.k else NgramDrafter())
 
     def planner(self, pair: Pair, target: Cache, guessers: _Guessers) -> Planner:

@@ -123,7 +123,10 @@ def make_decoder(
     rng = np.random.default_rng([seed, 1])
     drafter = None
     if isinstance(draft, FakeModel):
-        drafter = ModelDrafter(Cache(draft), draft_sampler or sampler, target.n_vocab, rng)
+        own = draft_sampler or sampler
+        greedy = own.temperature == 0
+        own = FakeSampler(1.0) if greedy else own  # for its confidence
+        drafter = ModelDrafter(Cache(draft), own, target.n_vocab, rng, greedy=greedy)
     both = not isinstance(plan, int) and drafter is not None
     return Decoder(
         Cache(target),

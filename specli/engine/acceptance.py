@@ -9,46 +9,54 @@ from numpy.typing import NDArray
 _EDGES = np.array([0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96, 0.99, 0.998])
 N_BINS = len(_EDGES) + 1
 _CENTRES = np.array([0.1, 0.28, 0.43, 0.58, 0.73, 0.85, 0.93, 0.975, 0.994, 0.999])
+_LOGITS = np.log(_CENTRES / (1.0 - _CENTRES))
 # How often they come from a draft a third as large, over code, chat, stories, edits, extraction.
 _OUTLOOK = np.array([0.05, 0.07, 0.08, 0.08, 0.07, 0.07, 0.06, 0.06, 0.06, 0.4])
 _PRIOR_VOTES = 10.0  # guesses that the prior is worth: of each bin, and of which bin comes
 _MEMORY = 0.97  # what is left of a bin's votes after each new one of them
 _SEEN_MEMORY = 0.99
+_LEAST_STEP = 0.05
 
 
 class Acceptance:
     """Probability of acceptance by confidence, learned from every judged guess of one drafter.
 
     Votes in bins, older ones counting less: texts differ in how often the same confidence is right.
-    The prior takes the drafter at its word, and fades like any votes.
+    The prior of a bin takes the drafter at its word but for one number, its bias: how far its
+    confidence is off, in logits, which all guesses tell together.
     """
 
-    def __init__(self, votes: Mapping[str, Sequence[float]] | None = None) -> None:
-        """votes: what `known` returned another time; they count for no more than the prior."""
-        self._judged = np.full(N_BINS, _PRIOR_VOTES)
-        self._accepted = _PRIOR_VOTES * _CENTRES
+    def __init__(self, learned: Mapping[str, Sequence[float]] | None = None) -> None:
+        """learned: what `known` returned another time; it counts for no more than the prior."""
+        self._judged = np.zeros(N_BINS)
+        self._accepted = np.zeros(N_BINS)
+        self._n_judged = 0
+        self._bias = 0.0
+        self._prior = _LOGITS
         self._seen = _PRIOR_VOTES * _OUTLOOK
-        if votes:
-            self._accepted = _PRIOR_VOTES * np.array(votes["rates"])
-            self._seen = _PRIOR_VOTES * np.array(votes["outlook"])
+        if learned:
+            self._prior = np.array(learned["logits"])
+            self._seen = _PRIOR_VOTES * np.array(learned["outlook"])
 
     def probability(self, confidence: float) -> float:
         """Return how likely a guess is to be accepted."""
-        at = _bin(confidence)
-        return float(self._accepted[at] / self._judged[at])
+        return float(self._rates()[_bin(confidence)])
 
     def outlook(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return how often confidences of each bin come, and their probabilities; (N_BINS,) each.
 
         The first sums to 1: it is what is known of a guess before it is made.
         """
-        return self._seen / self._seen.sum(), self._accepted / self._judged
+        return self._seen / self._seen.sum(), self._rates()
 
     def observe(self, confidence: float, accepted: bool) -> None:
         """Learn from one guess that the target judged."""
         at = _bin(confidence)
         self._judged[at] = self._judged[at] * _MEMORY + 1.0
         self._accepted[at] = self._accepted[at] * _MEMORY + accepted
+        self._n_judged += 1
+        step = max(_LEAST_STEP, 1.0 / (2.0 + self._n_judged / 4.0))
+        self._bias += step * (accepted - float(_sigmoid(self._prior[at] + self._bias)))
         self.see(confidence)
 
     def see(self, confidence: float) -> None:
@@ -57,12 +65,21 @@ class Acceptance:
         self._seen[_bin(confidence)] += 1.0
 
     def known(self) -> dict[str, list[float]]:
-        """Return the rates and the outlook as plain data."""
+        """Return the rates, as logits, and the outlook as plain data."""
         weights, rates = self.outlook()
+        rates = np.clip(rates, 0.001, 0.9995)
         return {
-            "rates": [round(float(rate), 4) for rate in rates],
+            "logits": [round(float(logit), 3) for logit in np.log(rates / (1.0 - rates))],
             "outlook": [round(float(weight), 4) for weight in weights],
         }
+
+    def _rates(self) -> NDArray[np.float64]:
+        prior = _sigmoid(self._prior + self._bias)
+        return (self._accepted + _PRIOR_VOTES * prior) / (self._judged + _PRIOR_VOTES)
+
+
+def _sigmoid(logit: NDArray[np.float64]) -> NDArray[np.float64]:
+    return 1.0 / (1.0 + np.exp(-logit))
 
 
 def _bin(confidence: float) -> int:

@@ -12,8 +12,9 @@ from specli.errors import CannotRewind
 class ModelDrafter:
     """Let a smaller model with the same vocabulary run ahead of the target.
 
-    Its guesses are draws from its own distribution q under `sampler`; any q is exact. It is silent
-    where it cannot follow: past its own context, or after a token that it does not know.
+    Its guesses are draws from its own distribution q under `sampler`; any q is exact. Confidence is
+    the largest probability of q. It is silent where it cannot follow: past its own context, or
+    after a token that it does not know.
     """
 
     name = "draft"
@@ -24,12 +25,18 @@ class ModelDrafter:
         sampler: Sampler,
         n_vocab: int,
         rng: np.random.Generator,
+        *,
+        greedy: bool = False,
     ) -> None:
-        """n_vocab: how many tokens the target knows; the draft proposes no other."""
+        """n_vocab: how many tokens the target knows; the draft proposes no other.
+
+        greedy: propose what is likeliest under `sampler` instead of a draw.
+        """
         self.cache = cache
         self._sampler = sampler
         self._n_vocab = n_vocab
         self._rng = rng
+        self._greedy = greedy
         self.muted = ""
 
     @property
@@ -58,9 +65,10 @@ class ModelDrafter:
             n_held += n_batch
         row = self.cache.fill(context[n_held:], 1)[0, : self._n_vocab]
         q = self._sampler.dist(row, context)
-        token = q.draw(self._rng)
-        certain = len(q.ids) == 1
-        return Guess(token, None if certain else q, q.prob(token), self.name)
+        best = int(q.p.argmax())
+        token = int(q.ids[best]) if self._greedy else q.draw(self._rng)
+        certain = self._greedy or len(q.ids) == 1
+        return Guess(token, None if certain else q, float(q.p[best]), self.name)
 
     def observe(self, history: Sequence[int], n_new: int) -> None:
         """Drop what the target rejected, at once: the shared prefix stays."""

@@ -1,5 +1,6 @@
 """The shapes that the engine's parts hand to each other."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeAlias
@@ -17,24 +18,48 @@ Choice: TypeAlias = Literal["found", "draft", "stop"]
 class Dist:
     """A probability distribution over tokens; those that it leaves out cannot be drawn.
 
-    ids: (m,) int32, strictly increasing. p: (m,) float64, sums to 1.
+    ids: (m,) int32, strictly increasing. p: (m,) floats, sums to 1.
     """
 
     ids: NDArray[np.int32]
-    p: NDArray[np.float64]
+    p: NDArray[np.floating]
+
+    def find(self, tokens: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.bool]]:
+        """Return where tokens stand in ids, and which of them do; the others stand anywhere."""
+        last = len(self.ids) - 1
+        is_everything = self.ids[last] == last  # then each token stands at its own number
+        at = tokens.astype(np.intp) if is_everything else np.searchsorted(self.ids, tokens)
+        at = np.minimum(at, last)
+        return at, self.ids[at] == tokens
+
+    def at(self, tokens: NDArray[np.int32]) -> NDArray[np.floating]:
+        """Return the probabilities of some tokens."""
+        at, found = self.find(tokens)
+        return np.where(found, self.p[at], 0.0)
 
     def prob(self, token: int) -> float:
         """Return the probability of one token."""
-        at = int(np.searchsorted(self.ids, token))
+        at = bisect_left(self.ids, token)
         return float(self.p[at]) if at < len(self.ids) and self.ids[at] == token else 0.0
 
     def draw(self, rng: np.random.Generator) -> int:
-        """Draw one token."""
-        if len(self.ids) == 1:
-            return int(self.ids[0])
-        total = np.cumsum(self.p)
-        at = int(np.searchsorted(total, rng.random() * total[-1], side="right"))
-        return int(self.ids[min(at, len(self.ids) - 1)])
+        """Draw one token. p may be any weights, not all zero; a weight of zero is never drawn."""
+        # First a block of tokens, then one of the block: a sum over blocks is short and exact.
+        first = 0
+        weights = self.p
+        if len(weights) > _BLOCK:
+            starts = np.arange(0, len(weights), _BLOCK)
+            first = int(starts[_pick(np.add.reduceat(weights, starts), rng)])
+            weights = weights[first : first + _BLOCK]
+        return int(self.ids[first + _pick(weights, rng)])
+
+
+_BLOCK = 256
+
+
+def _pick(weights: NDArray[np.floating], rng: np.random.Generator) -> int:
+    total = np.cumsum(weights, dtype=np.float64)
+    return int(np.searchsorted(total, rng.random() * total[-1], side="right"))
 
 
 def certain(token: int) -> Dist:
@@ -47,8 +72,10 @@ class Guess:
     """A token that a drafter proposes.
 
     q: the distribution it was drawn from; None where the drafter had no choice (n-gram, arg-max).
+    confidence: the drafter's own idea, 0 to 1, of how likely the target is to agree. It may depend
+    on q and on the tokens before, never on which token was drawn from q: a planner may drop this
+    very guess for it, and dropping some tokens more often than others would bend the distribution.
     source: the drafter's name.
-    confidence: the drafter's own idea, 0 to 1, of how likely the target is to agree.
     """
 
     token: int

@@ -1,7 +1,7 @@
 """Accept or reject guesses so that what comes out has the target's own distribution.
 
-Modified rejection sampling: Leviathan et al. 2023 (arXiv 2211.17192, appendix A.1) and Chen et al.
-2023 (arXiv 2302.01318, theorem 1).
+Block verification: Sun et al. 2024 (arXiv 2403.10444, algorithm 2 and theorem 1). It judges a draft
+as a whole and keeps at least as much of it as judging guess by guess does (docs/adr/0008).
 """
 
 from collections.abc import Container, Sequence
@@ -22,33 +22,37 @@ def verify(
     """Judge guesses by the target's logits.
 
     rows: (len(guesses) + 1, n_vocab), the target's logits before each guess and after the last.
-    Accept a guess x with probability min(1, p(x) / q(x)); the first rejected one is replaced by a
-    draw from the residual norm(max(0, p - q)). If all are accepted, draw a bonus token from p.
+    The first i guesses or more are kept with probability share_i = min(1, share_(i-1) p(x_i) /
+    q(x_i)), share_0 = 1. After all of them comes a bonus token from p, after fewer a draw from the
+    residual norm(max(0, share_i p - q)). How many guesses there are may depend on what they are:
+    each prefix of them has its share whether another guess follows or not.
     """
+    n_judged = next((i + 1 for i, guess in enumerate(guesses) if guess.token in eog), len(guesses))
     context = list(history)
-    for i, guess in enumerate(guesses):
+    share = 1.0
+    stop = None  # the longest prefix that is kept so far, and what it takes to go on from there
+    for i, guess in enumerate(guesses[:n_judged]):
         p = sampler.dist(rows[i], context)
         q = guess.q or certain(guess.token)
-        if rng.random() * q.prob(guess.token) >= p.prob(guess.token):
-            return Verdict(i, residual(p, q).draw(rng))
-        if guess.token in eog:
-            return Verdict(i, guess.token)
+        rest = share - float(np.minimum(share * p.at(q.ids), q.p).sum())  # the residual's sum
+        if stop is None or (rest > 0.0 and rng.random() < rest / (rest + (1.0 - share))):
+            stop = i, p, q, share
+        share = min(1.0, share * p.prob(guess.token) / q.prob(guess.token))
+        if share == 0.0:
+            break
         context.append(guess.token)
-    return Verdict(len(guesses), sampler.dist(rows[len(guesses)], context).draw(rng))
+    if stop is not None and not rng.random() < share:
+        n_kept, p, q, share = stop
+        return Verdict(n_kept, residual(p, q, share).draw(rng))
+    if context[-1] in eog and n_judged:
+        return Verdict(n_judged - 1, context[-1])
+    return Verdict(n_judged, sampler.dist(rows[n_judged], context).draw(rng))
 
 
-def residual(p: Dist, q: Dist) -> Dist:
-    """Return norm(max(0, p - q)), or p where rounding leaves nothing of it."""
-    rest = p.p.copy()
-    if p.ids is q.ids:
-        rest -= q.p
-    else:
-        at = np.minimum(np.searchsorted(q.ids, p.ids), len(q.ids) - 1)
-        shared = q.ids[at] == p.ids
-        rest[shared] -= q.p[at[shared]]
-    np.maximum(rest, 0.0, out=rest)
-    total = float(rest.sum())
-    if total <= 0.0:
-        return p
-    kept = np.flatnonzero(rest)
-    return Dist(p.ids[kept], rest[kept] / total)
+def residual(p: Dist, q: Dist, share: float) -> Dist:
+    """Return max(0, share p - q) as weights, or p where rounding leaves nothing of it."""
+    rest = p.p * share
+    at, shared = p.find(q.ids)
+    at = at[shared]
+    rest[at] = np.maximum(rest[at] - q.p[shared], 0.0)
+    return Dist(p.ids, rest) if rest.any() else p

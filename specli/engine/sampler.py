@@ -1,0 +1,99 @@
+"""From logits to the distribution that tokens are drawn from: llama.cpp's filters, in numpy."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import exp, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specli.engine.types import Dist, Row, certain
+from specli.errors import DecodeError
+from specli.settings import SamplingSettings
+
+# Logits below the best: what is nearer is looked at first, for filters seldom want more of a
+# vocabulary, and all that a draft proposes is nearer (docs/adr/0008).
+NEAR = 12.0
+
+
+def of_draft(settings: SamplingSettings) -> SamplingSettings:
+    """Return the settings that a draft draws with: the target's, looking at likely tokens only.
+
+    What is dropped is cheap for any draft is exact. At temperature 0 the draft's arg-max is wanted,
+    and for its confidence the probability at temperature 1.
+    """
+    if settings.temperature == 0:
+        settings = replace(settings, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0)
+    min_p = max(settings.min_p, exp(-NEAR * max(1.0, settings.temperature)))
+    top_k = settings.top_k or (1000 if settings.top_p < 1.0 else 0)  # not to sum up the vocabulary
+    return replace(settings, top_k=top_k, min_p=min_p)
+
+
+class LogitSampler:
+    """The engine's Sampler: what llama.cpp's chain of the same settings draws from."""
+
+    def __init__(self, settings: SamplingSettings, n_vocab: int) -> None:
+        self._settings = settings
+        self._ids = np.arange(n_vocab, dtype=np.int32)
+        self._filters = settings.top_k > 0 or settings.top_p < 1.0 or settings.min_p > 0.0
+        self._reach = max(NEAR, -log(settings.min_p)) if settings.min_p else NEAR
+        # A tiny temperature makes all but the best impossible; float32 must not overflow for it.
+        self._scale = min(1.0 / settings.temperature, 1e30) if settings.temperature else 0.0
+
+    def dist(self, row: Row, history: Sequence[int]) -> Dist:
+        """Return the distribution of the token that follows the history. row: (n_vocab,).
+
+        Raises DecodeError where the model computed no numbers.
+        """
+        if self._settings.repeat_penalty != 1.0:
+            row = self._penalised(row, history)
+        at = row.argmax()
+        best = row[at]
+        if not np.isfinite(best):
+            raise DecodeError(
+                f"the model computed {best} instead of logits", "is its file damaged?"
+            )
+        if self._settings.temperature == 0:
+            return certain(int(at))
+        ids = self._ids[: len(row)]
+        if self._filters:
+            ids = self._filtered(ids, row, best)
+            row = row[ids]
+        p = row - best
+        if self._scale != 1.0:
+            p *= self._scale
+        np.exp(p, out=p)
+        p /= p.sum()
+        return Dist(ids, p)
+
+    def _penalised(self, row: Row, history: Sequence[int]) -> Row:
+        first = max(0, len(history) - self._settings.repeat_last_n)
+        tokens = np.unique(np.array(history[first:], np.int32))
+        tokens = tokens[tokens < len(row)]
+        row, logits = row.copy(), row[tokens]
+        penalty = self._settings.repeat_penalty
+        row[tokens] = np.where(logits > 0, logits / penalty, logits * penalty)
+        return row
+
+    def _filtered(self, ids: NDArray[np.int32], row: Row, best: np.float32) -> NDArray[np.int32]:
+        """Return the tokens that top-k, top-p and min-p let through, increasing.
+
+        Each lets the best n through for an n of its own, so only the best need sorting.
+        """
+        top_k, top_p, min_p = self._settings.top_k, self._settings.top_p, self._settings.min_p
+        near = ids[row >= best - self._reach]
+        if len(near) < top_k:
+            near = ids
+        if 0 < top_k < len(near):
+            near = near[np.argpartition(row[near], len(near) - top_k)[len(near) - top_k :]]
+        if top_p < 1.0:
+            wanted = top_p * np.exp((row[near] if top_k else row) - best).sum()
+            weights = np.exp(row[near] - best)
+            if weights.sum() < wanted:
+                near, weights = ids, np.exp(row - best)
+            order = np.argsort(-weights, kind="stable")
+            n = int(np.searchsorted(np.cumsum(weights[order], dtype=np.float64), wanted)) + 1
+            near = near[order[:n]]
+        if min_p > 0.0:
+            near = near[row[near] >= best + np.float32(log(min_p))]
+        return np.sort(near)

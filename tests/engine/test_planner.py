@@ -1,0 +1,152 @@
+"""Never slower than plain, and as fast as the best fixed k: in virtual time, with known costs."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from specli.engine.acceptance import Acceptance
+from specli.engine.costs import CostCurve
+from specli.engine.planner import AutoPlanner, FixedPlanner
+from specli.engine.types import Guess, Planner, Round
+from tests.fakes import Clock, FakeModel, FakeSampler, make_decoder
+
+GREEDY = FakeSampler(temperature=0.0)
+FLAT = {1: 1.0, 8: 1.3, 64: 3.0}  # bound by memory: more rows are almost free
+STEPS = {1: 1.0, 2: 1.8, 3: 2.5, 4: 1.9, 5: 2.6, 6: 3.2, 7: 3.6, 8: 2.6, 9: 3.4, 16: 4.0, 64: 16.0}
+STEEP = {1: 1.0, 64: 64.0}  # bound by arithmetic: nothing is to be had
+CURVES = {"flat": FLAT, "steps": STEPS, "steep": STEEP}
+CHEAP = {1: 0.1, 64: 1.0}
+DEAR = {1: 0.6, 64: 6.0}
+
+
+def auto(target: Mapping[int, float], draft: Mapping[int, float] | None) -> AutoPlanner:
+    acceptance = {"draft": Acceptance(), "ngram": Acceptance()}
+    return AutoPlanner(CostCurve(target), CostCurve(draft) if draft else None, acceptance)
+
+
+def tokens_per_second(
+    clock: Clock,
+    planner: Planner | int,
+    target_s: Mapping[int, float],
+    draft_s: Mapping[int, float],
+    noise: float,
+    *,
+    sampler: FakeSampler = GREEDY,
+    n: int = 400,
+    skip: int = 64,
+) -> float:
+    """Return the rate after the first `skip` tokens. noise: 0 for a draft that is always right."""
+    n_vocab = 40
+    target = FakeModel(1, n_vocab, spread=4.0, n_ctx=10_000)
+    draft = FakeModel(1, n_vocab, spread=4.0, noise=noise, n_ctx=10_000)
+    target.n_batch = draft.n_batch = 64
+    clock.times(target, target_s)
+    clock.times(draft, draft_s)
+    decoder = make_decoder(target, draft, planner, sampler, 3)
+    decoder.lookup = None  # a Markov chain of 40 tokens repeats itself more than texts do
+    n_made, since = 0, clock.now
+    for event in decoder.generate([1, 2, 3], n):
+        if isinstance(event, Round):
+            n_made += len(event.tokens)
+            if n_made <= skip:
+                skipped, since = n_made, clock.now
+    return (n_made - skipped) / (clock.now - since)
+
+
+@pytest.mark.parametrize("curve", CURVES)
+@pytest.mark.parametrize("draft_s", [CHEAP, DEAR], ids=["cheap", "dear"])
+@pytest.mark.parametrize("noise", [0.0, 2.0, 4.0, 8.0, 100.0])
+def test_auto_is_never_slower_than_plain_and_close_to_the_best_fixed_k(
+    clock: Clock, curve: str, draft_s: dict[int, float], noise: float
+) -> None:
+    costs = CURVES[curve]
+    fixed = [tokens_per_second(clock, k, costs, draft_s, noise) for k in (0, 1, 2, 3, 5, 7, 15)]
+    chosen = tokens_per_second(clock, auto(costs, draft_s), costs, draft_s, noise)
+    assert fixed[0] == pytest.approx(1.0)
+    assert chosen >= 0.97
+    assert chosen >= (0.85 if draft_s is CHEAP else 0.8) * max(fixed)
+
+
+def test_sampled_text_too(clock: Clock) -> None:
+    for noise in (0.5, 1.0, 100.0):
+        sampler = FakeSampler(1.0)
+        ks = (1, 3, 7, 15)
+        fixed = [
+            tokens_per_second(clock, k, STEPS, CHEAP, noise, sampler=sampler, n=1000) for k in ks
+        ]
+        planner = auto(STEPS, CHEAP)
+        chosen = tokens_per_second(clock, planner, STEPS, CHEAP, noise, sampler=sampler, n=1000)
+        assert chosen >= 0.85 * max(1.0, *fixed)
+
+
+def test_four_rows_are_taken_where_three_cost_more() -> None:
+    planner = auto({1: 1.0, 2: 1.1, 3: 2.5, 4: 1.3, 5: 2.6, 64: 60.0}, {1: 0.01})
+    for _ in range(50):
+        round_of(planner, [0.9] * 8, right=2)
+    assert round_of(planner, [0.95] * 8, right=3) == 3
+
+
+def round_of(planner: AutoPlanner, confidences: list[float], right: int) -> int:
+    """Play one round in which the draft offers guesses; return how many the planner took."""
+    guesses: list[Guess] = []
+    planner.begin(16)
+    for i, confidence in enumerate(confidences):
+        if planner.choose(None, 1) != "draft":
+            break
+        guess = Guess(i, None, confidence)
+        if not planner.keeps(guess):
+            break
+        guesses.append(guess)
+    del guesses[planner.n_worth(guesses) :]
+    n = min(right, len(guesses))
+    planner.observe(Round((*range(n), -1), len(guesses), n, 0.01 * len(guesses), 1.0, 0.0), guesses)
+    return len(guesses)
+
+
+def test_it_stops_where_the_draft_is_unsure_and_goes_on_where_it_is_sure() -> None:
+    planner = auto({1: 1.0, 2: 1.2, 3: 1.4, 4: 1.6, 5: 1.8, 64: 14.0}, {1: 0.05})
+    for _ in range(40):
+        round_of(planner, [0.97, 0.97, 0.97, 0.3, 0.3], right=3)
+    assert round_of(planner, [0.999] * 12, right=12) > round_of(planner, [0.97, 0.1], right=1)
+
+
+def test_off_is_looked_at_again_and_drafting_comes_back(clock: Clock) -> None:
+    planner = auto(FLAT, CHEAP)
+    taken = [round_of(planner, [0.05], right=0) for _ in range(300)]
+    assert sum(taken[100:]) <= 20  # a cheap look now and then
+    assert sum(taken[100:]) >= 1
+    for _ in range(200):
+        round_of(planner, [0.999] * 8, right=8)
+    assert round_of(planner, [0.999] * 8, right=8) >= 4
+
+
+def test_no_probing_where_even_a_draft_that_is_always_right_would_not_pay() -> None:
+    planner = auto(STEEP, DEAR)
+    assert not any(round_of(planner, [1.0] * 4, right=4) for _ in range(500))
+
+
+def test_drawn_guesses_are_never_dropped_for_what_came_after_them() -> None:
+    """Were they, the accepted ones would no longer have the target's distribution."""
+    from specli.engine.types import Dist
+
+    q = Dist(np.array([0, 1], np.int32), np.array([0.5, 0.5]))
+    planner = auto(FLAT, CHEAP)
+    planner.begin(16)
+    guesses = []
+    for confidence, dist in ((0.9, None), (0.9, q), (0.9, None), (0.001, None)):
+        planner.choose(None, 1)
+        guess = Guess(0, dist, confidence)
+        if not planner.keeps(guess):
+            break
+        guesses.append(guess)
+    assert planner.n_worth(guesses) >= 2
+
+
+def test_fixed_takes_k_of_the_draft() -> None:
+    planner = FixedPlanner(3)
+    planner.begin(10)
+    assert [planner.choose(None, 1) for _ in range(5)] == ["draft"] * 3 + ["stop"] * 2
+    planner.begin(10)
+    assert planner.choose(Guess(0, None, 0.5, "ngram"), None) == "found"
+    assert planner.choose(None, None) == "stop"
