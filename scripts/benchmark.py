@@ -22,6 +22,7 @@ from specli.bench.records import Records, Setup, load
 from specli.bench.report import report
 from specli.doctor.cpu import cpu
 from specli.errors import Interrupted, SpecliError, UsageError
+from specli.models.header import file_bytes
 from specli.models.registry import load_registry
 from specli.models.store import locate
 
@@ -91,6 +92,7 @@ def main(
         *(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()),
         *(TextColumn("tokens,"), TimeRemainingColumn(), TextColumn("left")),
     )
+    described = setup(machine)
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=plan.n_tokens())
 
@@ -98,7 +100,7 @@ def main(
             bar.update(task, advance=n_done, description=what or None)
 
         try:
-            Contest(plan, machine, out, setup(machine), list(found.all), on_run).hold()
+            Contest(plan, machine, out, described, list(found.all), on_run).hold()
         except (KeyboardInterrupt, Interrupted):
             raise Interrupted("interrupted", "the same command goes on from here") from None
     write_report(out)
@@ -116,9 +118,9 @@ def setup(machine: Machine) -> Setup:
         llama=f"llama-cpp-python {version('llama-cpp-python')}",
         peer=peer_version(machine.peer) if machine.peer else "",
         target=machine.target.path.name,
-        target_bytes=machine.target.path.stat().st_size,
+        target_bytes=file_bytes(machine.target.path),
         draft=machine.draft.path.name,
-        draft_bytes=machine.draft.path.stat().st_size,
+        draft_bytes=file_bytes(machine.draft.path),
         command=shlex.join(["scripts/benchmark", *words]),
     )
 
@@ -152,8 +154,10 @@ def numbers(option: str, text: str) -> list[float]:
 
 def run() -> int:
     """Run main; an error is one line and a hint."""
+    app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+    app.command()(main)
     try:
-        typer.run(main)
+        app()
     except SpecliError as error:
         print(f"error: {error.message}", file=sys.stderr)
         if error.hint:
