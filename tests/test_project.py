@@ -24,6 +24,7 @@ def test_the_wheel_holds_the_registry(tmp_path: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "specli/models.toml" in names
     assert "specli/cli/app.py" in names
+    assert "specli/bench/prompts.jsonl" in names
     assert not any(name.startswith("tests") for name in names)
 
 

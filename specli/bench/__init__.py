@@ -1,0 +1,1 @@
+"""Benchmarks: what specli is measured with, and against what."""

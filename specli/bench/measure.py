@@ -1,0 +1,204 @@
+"""Runs contestants on this machine, and measures what passes cost on it."""
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+from specli.assemble import Pair, open_session
+from specli.backend.context import ContextSettings, LlamaContext
+from specli.backend.model import LlamaModel
+from specli.bench.clairvoyant import MAX_ROWS, ngram_lengths, runs_of_right
+from specli.bench.contest import Contestant, Entry
+from specli.bench.peer import PeerRun, PeerSettings, peer_command, run_peer
+from specli.bench.prompts import Prompt
+from specli.bench.records import Foresight, Passes, Run
+from specli.chat import ChatTemplate, Done, Message
+from specli.errors import ModelError
+from specli.models.store import Located
+from specli.settings import SamplingSettings, Settings
+
+N_CTX = 4096
+PASS_ROWS = (*range(1, 17), 20, 24, 32, 48, MAX_ROWS)
+N_TIMES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The Runner. It loads models anew for every run, so that each is as cold as the peer's."""
+
+    target: Located
+    draft: Located
+    peer: Path | None
+    n_threads: int
+    seed: int
+    texts: dict[str, tuple[str, int]]  # by prompt id: what the model reads, and its tokens
+
+    def run(
+        self, entry: Entry, prompt: Prompt, temperature: float, max_tokens: int, repeat: int
+    ) -> Run:
+        """Answer a prompt, cold."""
+        text, prompt_n = self.texts[prompt.id]
+        stats: dict[str, object]
+        answer: tuple[int, ...] = ()
+        if isinstance(entry, PeerSettings):
+            peer = self._peer(entry, text, temperature, max_tokens)
+            read, tokens, seconds, stats = peer.prompt_n, peer.tokens, peer.seconds, asdict(peer)
+        else:
+            done, answer = self._ours(entry, text, temperature, max_tokens)
+            read, stats = done.stats.prompt_n, done.stats.as_dict()
+            tokens, seconds = done.stats.predicted_n, done.stats.predicted_s
+        if read != prompt_n:
+            raise ModelError(f"{entry.name} read {read} tokens of {prompt.id}, not {prompt_n}")
+        return Run(
+            contestant=entry.name,
+            category=prompt.category,
+            prompt_id=prompt.id,
+            prompt_sha256=_digest(text),
+            prompt_n=prompt_n,
+            temperature=temperature,
+            seed=self.seed,
+            max_tokens=max_tokens,
+            repeat=repeat,
+            tokens=tokens,
+            seconds=seconds,
+            stats=stats,
+            answer=answer if entry.group == "plain" else (),
+        )
+
+    def key(
+        self, entry: Entry, prompt: Prompt, temperature: float, max_tokens: int, repeat: int
+    ) -> tuple[object, ...]:
+        """Return the key of the run that `run` would give."""
+        text, _ = self.texts[prompt.id]
+        return (entry.name, prompt.id, _digest(text), temperature, self.seed, max_tokens, repeat)
+
+    def passes(self, plain: Run) -> Passes:
+        """Measure what passes cost after the text of a plain run, the sizes in turn."""
+        tokens = self._tokens(plain)
+        with ExitStack() as stack:
+            target = self._context(stack, self.target, MAX_ROWS, mapped=True)
+            draft = self._context(stack, self.draft, 1, mapped=False)
+            for context in (target, draft):
+                _evaluate(context, tokens)
+            target_s: dict[int, list[float]] = {n: [] for n in PASS_ROWS}
+            draft_s = []
+            for context in (target, draft):
+                _timed(context, tokens, 1)  # the first of each is slower
+            for _ in range(N_TIMES):
+                for n, seconds in target_s.items():
+                    seconds.append(_timed(target, tokens, n))
+                    draft_s.append(_timed(draft, tokens, 1))
+        medians = {n: median(seconds) for n, seconds in target_s.items()}
+        return Passes(plain.category, medians, median(draft_s))
+
+    def foresee(self, plain: Run) -> Foresight:
+        """Find out how far the guesses at each position of a plain run are right."""
+        tokens = self._tokens(plain)
+        prompt, answer = tokens[: plain.prompt_n], tokens[plain.prompt_n :]
+        right: list[bool] = []
+        with ExitStack() as stack:
+            draft = self._context(stack, self.draft, MAX_ROWS, mapped=False)
+            _evaluate(draft, prompt[:-1])
+            while len(right) < len(answer):
+                at = len(prompt) - 1 + len(right)
+                step = tokens[at : min(at + MAX_ROWS, len(tokens) - 1)]
+                guesses = draft.decode(step, len(step)).argmax(axis=1)
+                right += [bool(g == t) for g, t in zip(guesses, tokens[at + 1 :], strict=False)]
+        return Foresight(
+            plain.category,
+            plain.prompt_id,
+            plain.max_tokens,
+            tuple(runs_of_right(right)),
+            tuple(ngram_lengths(prompt, answer)),
+        )
+
+    def _ours(
+        self, entry: Contestant, text: str, temperature: float, max_tokens: int
+    ) -> tuple[Done, tuple[int, ...]]:
+        settings = Settings(
+            k=entry.k,  # type: ignore[arg-type]  # None comes with --draft-tokens auto
+            sampling=SamplingSettings(temperature, top_k=0, top_p=1.0, min_p=0.0),
+            seed=self.seed,
+            n_ctx=N_CTX,
+            n_threads=self.n_threads,
+        )
+        pair = Pair(self.target, "none" if entry.draft == "none" else self.draft)
+        with open_session(pair, settings) as session:
+            *_, done = session.answerer.complete(text, max_tokens)
+            history = session.answerer.decoder.history
+        if not isinstance(done, Done) or not done.stats.predicted_n:
+            raise ModelError(f"{entry.name} has no answer")
+        return done, tuple(history[-done.stats.predicted_n :])
+
+    def _peer(
+        self, settings: PeerSettings, text: str, temperature: float, max_tokens: int
+    ) -> PeerRun:
+        if self.peer is None:
+            raise ModelError("there is no peer to run", "name its file with --peer")
+        with TemporaryDirectory() as folder:
+            prompt = Path(folder) / "prompt.txt"
+            prompt.write_bytes(text.encode())
+            command = peer_command(
+                self.peer,
+                self.target.path,
+                self.draft.path,
+                prompt,
+                settings,
+                temperature=temperature,
+                seed=self.seed,
+                n_tokens=max_tokens,
+                n_ctx=N_CTX,
+                n_threads=self.n_threads,
+            )
+            return run_peer(command)
+
+    def _tokens(self, plain: Run) -> list[int]:
+        """Return the tokens of a plain run, prompt and answer."""
+        with LlamaModel(self.target.path, vocabulary_only=True) as model:
+            return [*model.vocabulary.tokenize(self.texts[plain.prompt_id][0]), *plain.answer]
+
+    def _context(
+        self, stack: ExitStack, model: Located, n_rows: int, *, mapped: bool
+    ) -> LlamaContext:
+        weights = stack.enter_context(LlamaModel(model.path, mapped=mapped))
+        settings = ContextSettings(N_CTX, n_rows, self.n_threads)
+        return stack.enter_context(LlamaContext(weights, settings))
+
+
+def render(target: Path, prompts: Sequence[Prompt]) -> dict[str, tuple[str, int]]:
+    """Return by prompt id what the model reads, and how many tokens that is. Raises ModelError."""
+    with LlamaModel(target, vocabulary_only=True) as model:
+        vocabulary = model.vocabulary
+        if not model.chat_template:
+            raise ModelError(f"{target}: has no chat template")
+        bos, eos = (
+            vocabulary.text(token).decode("utf-8", "replace")
+            for token in (vocabulary.bos, vocabulary.eos)
+        )
+        template = ChatTemplate(model.chat_template, bos, eos)
+        texts = {p.id: template.render([Message("user", p.text)]) for p in prompts}
+        return {name: (text, len(vocabulary.tokenize(text))) for name, text in texts.items()}
+
+
+def _evaluate(context: LlamaContext, tokens: Sequence[int]) -> None:
+    for at in range(0, len(tokens), context.n_batch):
+        context.decode(tokens[at : at + context.n_batch], 0)
+
+
+def _timed(context: LlamaContext, tokens: Sequence[int], n: int) -> float:
+    """Return the seconds of one pass of n tokens after a text, which is left as it was."""
+    some = (list(tokens) * n)[:n]
+    started = time.perf_counter()
+    context.decode(some, n)
+    seconds = time.perf_counter() - started
+    context.truncate(len(tokens))
+    return seconds
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()

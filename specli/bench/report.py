@@ -1,0 +1,195 @@
+"""The page of a benchmark, made of its records and nothing else."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from specli.bench.clairvoyant import Costs, least_seconds
+from specli.bench.contest import FINALISTS, PLAIN, SCREEN_TOKENS, mean, ranking, speeds
+from specli.bench.records import Foresight, Passes, Records, Run, Setup
+from specli.errors import UsageError
+from specli.text import human_size
+
+_HEAD = (
+    *("category", "plain t/s", "auto t/s", "auto / plain", "best k", "t/s", "auto / best k"),
+    *("best peer", "t/s", "auto / peer", "bound / plain", "share of the bound"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One category at one temperature; what did not run is missing."""
+
+    category: str
+    plain: float | None
+    auto: float | None
+    fixed: tuple[str, float] | None
+    peer: tuple[str, float] | None
+    bound: float | None  # its gain over plain
+    share: float | None  # how much of this gain auto has
+
+
+def report(name: str, records: Records) -> str:
+    """Return the page. Raises UsageError where nothing has run to the end yet."""
+    runs = list(records.runs())
+    if not runs or records.setup is None:
+        raise UsageError(f"{name}: no runs are recorded yet")
+    most = max(run.max_tokens for run in runs)
+    final = [run for run in runs if run.max_tokens == most]
+    costs = pooled([record for record in records.all if isinstance(record, Passes)])
+    gains = {}
+    if costs:
+        foresights = (r for r in records.all if isinstance(r, Foresight) and r.max_tokens == most)
+        gains = {foresight.prompt_id: gain(costs, foresight) for foresight in foresights}
+    parts = [f"# {name}", *_setup(records.setup, final, most)]
+    for temperature in sorted({run.temperature for run in final}):
+        here = [run for run in final if run.temperature == temperature]
+        rows = [
+            row(category, [run for run in here if run.category == category], gains)
+            for category in dict.fromkeys(run.category for run in here)
+        ]
+        parts += [
+            f"## Temperature {temperature:g}",
+            _table(_HEAD, map(_cells, [*rows, total(rows)])),
+        ]
+        parts += ["Every contestant that ran to the end, t/s:", _all(here)]
+    if costs:
+        parts += ["## What a pass costs", _passes(costs)]
+    return "\n\n".join(parts) + "\n"
+
+
+def row(category: str, runs: Sequence[Run], gains: Mapping[str, float]) -> Row:
+    """Return the row of runs of one category and temperature. gains: of the bound, by prompt."""
+    found = speeds(runs)
+    prompts = {run.prompt_id for run in runs}
+    complete = [name for name in ranking(runs) if found[name].keys() == prompts]
+    means = {name: mean(found[name].values()) for name in complete}
+
+    def best(prefix: str) -> tuple[str, float] | None:
+        return next(((n, means[n]) for n in complete if n.startswith(prefix)), None)
+
+    plain, auto = means.get(PLAIN.name), means.get("auto")
+    bound = share = None
+    greedy = all(run.temperature == 0 for run in runs)
+    if greedy and prompts <= gains.keys():
+        bound = mean(gains[prompt] for prompt in prompts)
+        share = auto / plain / bound if auto and plain else None
+    return Row(category, plain, auto, best("k="), best("peer "), bound, share)
+
+
+def total(rows: Sequence[Row]) -> Row:
+    """Return the geometric means over the categories, of those columns that all of them have."""
+
+    def over(values: Sequence[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        return mean(known) if known and len(known) == len(values) else None
+
+    fixed, peer = (
+        over([best[1] if best else None for best in column])
+        for column in ([row.fixed for row in rows], [row.peer for row in rows])
+    )
+    return Row(
+        "geometric mean",
+        over([row.plain for row in rows]),
+        over([row.auto for row in rows]),
+        ("", fixed) if fixed else None,
+        ("", peer) if peer else None,
+        over([row.bound for row in rows]),
+        over([row.share for row in rows]),
+    )
+
+
+def pooled(passes: Sequence[Passes]) -> Costs | None:
+    """Return the median costs of all measurements of a run; None where there is none."""
+    if not passes:
+        return None
+    sizes = set[int].intersection(*(set(some.target_s) for some in passes))
+    return Costs(
+        {n: median(some.target_s[n] for some in passes) for n in sorted(sizes)},
+        median(some.draft_s for some in passes),
+    )
+
+
+def gain(costs: Costs, foresight: Foresight) -> float:
+    """Return how many times as fast as plain decoding the bound is."""
+    plain = len(foresight.model) * costs.target_s[1]
+    return plain / least_seconds(costs, foresight.model, foresight.ngram)
+
+
+def _setup(setup: Setup, final: Sequence[Run], most: int) -> list[str]:
+    n_prompts = len({run.prompt_id for run in final})
+    finalists = " and ".join(f"{n} ({group})" for group, n in FINALISTS.items())
+    return [
+        f"- Target: {setup.target} ({human_size(setup.target_bytes)})\n"
+        f"- Draft: {setup.draft} ({human_size(setup.draft_bytes)})\n"
+        f"- Machine: {setup.cpu}, {setup.n_cores} cores, {setup.n_threads} threads\n"
+        f"- specli {setup.specli} ({setup.commit or 'no commit'}), {setup.llama}\n"
+        f"- Peer: llama-speculative-simple {setup.peer or '(not run)'}\n"
+        f"- {n_prompts} prompts, {most} tokens, no filters but the temperature",
+        f"```\n{setup.command}\n```",
+        "Each run loads its models anew and is timed from the end of the prompt to the last token."
+        " A speed is the geometric mean over a category's prompts. Which settings of a large group"
+        f" run to the end is decided for each category and temperature by {SCREEN_TOKENS} tokens of"
+        f" all of them on its first prompt, unless --full was given: the best {finalists}.",
+        "The bound is the least time for the target's own greedy text when it is known beforehand"
+        " how far each guess will be right, over the passes below. Its share is auto's gain over"
+        " plain decoding divided by the bound's, so that a neighbour's load hits both.",
+    ]
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    def ratio(other: float | None) -> str:
+        return f"{row.auto / other:.2f}" if row.auto and other else "-"
+
+    fixed, peer = row.fixed or ("-", None), row.peer or ("-", None)
+    return (
+        *(row.category, _speed(row.plain), _speed(row.auto), ratio(row.plain)),
+        *(fixed[0], _speed(fixed[1]), ratio(fixed[1])),
+        *(peer[0].removeprefix("peer "), _speed(peer[1]), ratio(peer[1])),
+        *(_speed(row.bound), _speed(row.share)),
+    )
+
+
+def _all(runs: Sequence[Run]) -> str:
+    """Return the table of all contestants by category."""
+    categories = list(dict.fromkeys(run.category for run in runs))
+    by_category = {
+        category: speeds(run for run in runs if run.category == category) for category in categories
+    }
+    n_prompts = {category: max(map(len, found.values())) for category, found in by_category.items()}
+
+    def cell(name: str, category: str) -> str:
+        found = by_category[category].get(name, {})
+        return _speed(mean(found.values()) if len(found) == n_prompts[category] else None)
+
+    names = sorted({run.contestant for run in runs}, key=_natural)
+    lines = [(name, *(cell(name, category) for category in categories)) for name in names]
+    return _table(("", *categories), [line for line in lines if set(line[1:]) != {"-"}])
+
+
+def _natural(name: str) -> tuple[int, float, str]:
+    """Sort plain, auto, the fixed by their k, the peer's settings."""
+    if name in (PLAIN.name, "auto"):
+        return (0, 0 if name == PLAIN.name else 1, "")
+    number = name.removeprefix("k=")
+    return (1, float(number), "") if number.isdecimal() else (2, 0, name)
+
+
+def _passes(costs: Costs) -> str:
+    one = costs.target_s[1]
+    sizes = [n for n in costs.target_s if n <= 8 or n % 4 == 0]
+    lines = [
+        ("target, ms", *(f"{costs.target_s[n] * 1000:.0f}" for n in sizes)),
+        ("of one row", *(f"{costs.target_s[n] / one:.2f}" for n in sizes)),
+    ]
+    table = _table(("rows", *map(str, sizes)), lines)
+    return f"{table}\n\nOne guess of the draft: {costs.draft_s * 1000:.1f} ms."
+
+
+def _speed(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    rule = ["---"] * len(head)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, rule, *lines])

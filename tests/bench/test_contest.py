@@ -1,0 +1,146 @@
+"""Contests with a runner of known speeds: who runs, what is kept, what the page says."""
+
+from pathlib import Path
+
+import pytest
+
+from specli.bench.contest import AUTO, PLAIN, Contest, Entry, Plan, entries, rotated
+from specli.bench.prompts import Prompt
+from specli.bench.records import Foresight, Passes, Run, Setup, load
+from specli.bench.report import report
+from specli.errors import UsageError
+
+SETUP = Setup("CPU", 2, 2, "0.1", "abc", "llama 1", "0.5", "t.gguf", 2000, "d.gguf", 500, "run it")
+PROMPTS = tuple(Prompt(f"{c}-{i}", c, "...") for c in ("code", "story") for i in (1, 2, 3))
+PLAN = Plan(entries([1, 2, 3, 4, 6], True, []), PROMPTS, ("code",), (0.0, 1.0), 2, 200, 1, 7, False)
+
+
+class FakeRunner:
+    """plain makes 10 tokens a second, auto 20, k=N 10 + N, a peer 10 + n_max + p_min."""
+
+    def __init__(self, breaks_after: int = 10**6) -> None:
+        self.calls: list[tuple[str, str, int]] = []
+        self._breaks_after = breaks_after
+
+    def run(
+        self, entry: Entry, prompt: Prompt, temperature: float, max_tokens: int, repeat: int
+    ) -> Run:
+        if len(self.calls) == self._breaks_after:
+            raise KeyboardInterrupt
+        self.calls.append((entry.name, prompt.id, max_tokens))
+        speed = 10.0
+        if entry.group == "auto":
+            speed = 20.0
+        elif entry.group == "fixed":
+            speed += float(entry.name.removeprefix("k="))
+        elif entry.group == "peer":
+            n_max, p_min = (float(part.split("=")[1]) for part in entry.name.split()[1:])
+            speed += n_max / 10 + p_min
+        return Run(
+            *(entry.name, prompt.category, prompt.id, "sha", 5, temperature, 7, max_tokens, repeat),
+            tokens=max_tokens,
+            seconds=max_tokens / speed,
+            answer=(1, 2, 3) if entry == PLAIN else (),
+        )
+
+    def key(
+        self, entry: Entry, prompt: Prompt, temperature: float, max_tokens: int, repeat: int
+    ) -> tuple[object, ...]:
+        return (entry.name, prompt.id, "sha", temperature, 7, max_tokens, repeat)
+
+    def passes(self, plain: Run) -> Passes:
+        return Passes(plain.category, {1: 0.1, 2: 0.1, 4: 0.1}, 0.01)
+
+    def foresee(self, plain: Run) -> Foresight:
+        return Foresight(
+            plain.category, plain.prompt_id, plain.max_tokens, (0, 0, 0, 0), (3, 2, 1, 0)
+        )
+
+
+def hold(path: Path, runner: FakeRunner, plan: Plan = PLAN) -> list[tuple[str, int]]:
+    told: list[tuple[str, int]] = []
+    known = list(load(path).all) if path.exists() else []
+    Contest(plan, runner, path, SETUP, known, lambda *what: told.append(what)).hold()
+    return told
+
+
+def test_the_best_of_a_short_pass_run_to_the_end(tmp_path: Path) -> None:
+    runner = FakeRunner()
+    told = hold(tmp_path / "r.jsonl", runner)
+    screened = [call for call in runner.calls if call[2] == 64]
+    assert len(screened) == (5 + 20) * 2
+    assert {prompt for _, prompt, _ in screened} == {"code-1"}
+    final = {name for name, _, n in runner.calls if n == 200}
+    assert {name for name in final if "peer" not in name} == {"plain", "auto", "k=3", "k=4", "k=6"}
+    assert {name for name in final if "peer" in name} == {
+        *("peer n_max=16 p_min=0.75", "peer n_max=16 p_min=0.5"),
+        *("peer n_max=16 p_min=0.3", "peer n_max=12 p_min=0.75"),
+    }
+    assert sum(n for _, n in told) == PLAN.n_tokens()
+
+
+def test_all_run_to_the_end_in_full(tmp_path: Path) -> None:
+    runner = FakeRunner()
+    plan = Plan(PLAN.entries, PROMPTS, ("code", "story"), (0.0,), 1, 200, 2, 7, True)
+    hold(tmp_path / "r.jsonl", runner, plan)
+    assert len(runner.calls) == 27 * 2 * 2
+    assert {n for _, _, n in runner.calls} == {200}
+
+
+def test_an_interrupted_contest_goes_on(tmp_path: Path) -> None:
+    whole, path = FakeRunner(), tmp_path / "r.jsonl"
+    hold(tmp_path / "whole.jsonl", whole)
+    first, second = FakeRunner(breaks_after=60), FakeRunner()
+    with pytest.raises(KeyboardInterrupt):
+        hold(path, first)
+    told = hold(path, second)
+    assert first.calls + second.calls == whole.calls
+    assert sum(n for _, n in told) == PLAN.n_tokens()
+    assert load(path) == load(tmp_path / "whole.jsonl")
+
+
+def test_the_order_rotates() -> None:
+    assert rotated([1, 2, 3], 4) == [2, 3, 1]
+    assert rotated([], 4) == []
+
+
+def test_only_some_run() -> None:
+    assert entries([1, 16], True, ["plain", "auto"]) == (PLAIN, AUTO)
+    assert [entry.name for entry in entries([1, 16], False, ["k=1"])] == ["k=1"]
+    assert len(entries([1, 16], True, ["fixed", "peer"])) == 22
+    with pytest.raises(UsageError, match="--only peer"):
+        entries([1], False, ["peer"])
+
+
+def test_the_page_tells_who_won(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    hold(path, FakeRunner())
+    page = report("name", load(path))
+    cells = (
+        "| code | 10.00 | 20.00 | 2.00 | k=6 | 16.00 | 1.25 | n_max=16 p_min=0.75 | 12.35 | 1.62 |"
+    )
+    assert f"{cells} 4.00 | 0.50 |" in page
+    assert f"{cells} - | - |" in page  # temperature 1 has no bound
+    assert "| geometric mean | 10.00 | 20.00 | 2.00 |  | 16.00 | 1.25 |  | 12.35 | 1.62 |" in page
+    assert "run it" in page
+    assert "| of one row | 1.00 | 1.00 | 1.00 |" in page
+    assert "k=2 |" not in page
+
+
+def test_the_page_leaves_open_what_did_not_run(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    plan = Plan(entries([3], False, ["fixed"]), PROMPTS, ("code",), (1.0,), 1, 9, 1, 7, False)
+    hold(path, FakeRunner(), plan)
+    line = "| code | - | - | - | k=3 | 13.00 | - | - | - | - | - | - |"
+    assert line in report("name", load(path))
+    path.write_text("")
+    with pytest.raises(UsageError, match="no runs"):
+        report("name", load(path))
+
+
+def test_a_line_that_is_no_record_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    for line in ("{", "[]", "{}", '{"schema": 2}', '{"schema": 1, "kind": "run", "setup": {}}'):
+        path.write_text(line)
+        with pytest.raises(UsageError, match="line 1: is no record"):
+            load(path)
