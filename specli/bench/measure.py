@@ -121,7 +121,7 @@ class Machine:
         self, entry: Contestant, text: str, temperature: float, max_tokens: int
     ) -> tuple[Done, tuple[int, ...]]:
         settings = Settings(
-            k=entry.k,  # type: ignore[arg-type]  # None comes with --draft-tokens auto
+            k=entry.k,  # None comes with --draft-tokens auto
             sampling=SamplingSettings(temperature, top_k=0, top_p=1.0, min_p=0.0),
             seed=self.seed,
             n_ctx=N_CTX,
