@@ -11,20 +11,24 @@ from specli.engine.types import Dist, Row, certain
 from specli.errors import DecodeError
 from specli.settings import SamplingSettings
 
-# Logits below the best: what is nearer is looked at first, for filters seldom want more of a
-# vocabulary, and all that a draft proposes is nearer (docs/adr/0008).
-NEAR = 12.0
+# Logits below the best. What is nearer is looked at first: top-k and top-p seldom want more.
+NEAR = 10.0
+DRAFT_NEAR = 8.0  # all that a draft proposes is nearer: the rest is never missed (docs/adr/0008)
+# A draft is less sure than its target: made a little colder, it overlaps it most (ADR 8).
+DRAFT_TEMPERATURE = 0.9  # of the target's
 
 
 def of_draft(settings: SamplingSettings) -> SamplingSettings:
-    """Return the settings that a draft draws with: the target's, looking at likely tokens only.
+    """Return the settings that a draft draws with: the target's, colder, of likely tokens only.
 
-    What is dropped is cheap for any draft is exact. At temperature 0 the draft's arg-max is wanted,
-    and for its confidence the probability at temperature 1.
+    Any draft is exact: this one is cheap and overlaps the target most (docs/adr/0008). At
+    temperature 0 its arg-max is wanted, with the probability at temperature 1 as its confidence.
     """
     if settings.temperature == 0:
         settings = replace(settings, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0)
-    min_p = max(settings.min_p, exp(-NEAR * max(1.0, settings.temperature)))
+    else:
+        settings = replace(settings, temperature=settings.temperature * DRAFT_TEMPERATURE)
+    min_p = max(settings.min_p, exp(-DRAFT_NEAR * max(1.0, settings.temperature)))
     top_k = settings.top_k or (1000 if settings.top_p < 1.0 else 0)  # not to sum up the vocabulary
     return replace(settings, top_k=top_k, min_p=min_p)
 
@@ -35,8 +39,9 @@ class LogitSampler:
     def __init__(self, settings: SamplingSettings, n_vocab: int) -> None:
         self._settings = settings
         self._ids = np.arange(n_vocab, dtype=np.int32)
-        self._filters = settings.top_k > 0 or settings.top_p < 1.0 or settings.min_p > 0.0
-        self._reach = max(NEAR, -log(settings.min_p)) if settings.min_p else NEAR
+        self._floor = np.float32(log(settings.min_p) if settings.min_p else -np.inf)
+        self._sorts = settings.top_k > 0 or settings.top_p < 1.0
+        self._reach = np.float32(-NEAR) if self._sorts else self._floor
         # A tiny temperature makes all but the best impossible; float32 must not overflow for it.
         self._scale = min(1.0 / settings.temperature, 1e30) if settings.temperature else 0.0
 
@@ -56,8 +61,8 @@ class LogitSampler:
         if self._settings.temperature == 0:
             return certain(int(at))
         ids = self._ids[: len(row)]
-        if self._filters:
-            ids = self._filtered(ids, row, best)
+        if self._sorts or self._floor > -np.inf:
+            ids = self._filtered(row, best)
             row = row[ids]
         p = row - best
         if self._scale != 1.0:
@@ -75,25 +80,25 @@ class LogitSampler:
         row[tokens] = np.where(logits > 0, logits / penalty, logits * penalty)
         return row
 
-    def _filtered(self, ids: NDArray[np.int32], row: Row, best: np.float32) -> NDArray[np.int32]:
+    def _filtered(self, row: Row, best: np.float32) -> NDArray[np.int32]:
         """Return the tokens that top-k, top-p and min-p let through, increasing.
 
         Each lets the best n through for an n of its own, so only the best need sorting.
         """
-        top_k, top_p, min_p = self._settings.top_k, self._settings.top_p, self._settings.min_p
-        near = ids[row >= best - self._reach]
+        top_k, top_p = self._settings.top_k, self._settings.top_p
+        near = np.flatnonzero(row >= best + self._reach)  # much faster than a mask as an index
         if len(near) < top_k:
-            near = ids
+            near = np.arange(len(row))
         if 0 < top_k < len(near):
             near = near[np.argpartition(row[near], len(near) - top_k)[len(near) - top_k :]]
         if top_p < 1.0:
             wanted = top_p * np.exp((row[near] if top_k else row) - best).sum()
             weights = np.exp(row[near] - best)
             if weights.sum() < wanted:
-                near, weights = ids, np.exp(row - best)
+                near, weights = np.arange(len(row)), np.exp(row - best)
             order = np.argsort(-weights, kind="stable")
             n = int(np.searchsorted(np.cumsum(weights[order], dtype=np.float64), wanted)) + 1
             near = near[order[:n]]
-        if min_p > 0.0:
-            near = near[row[near] >= best + np.float32(log(min_p))]
-        return np.sort(near)
+        if self._sorts:
+            near = np.sort(near[row[near] >= best + self._floor])
+        return near.astype(np.int32)

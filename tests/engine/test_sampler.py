@@ -3,6 +3,7 @@
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from specli.backend.library import llama
-from specli.engine.sampler import LogitSampler, of_draft
+from specli.engine.sampler import DRAFT_TEMPERATURE, LogitSampler, of_draft
 from specli.engine.types import Dist, Row
 from specli.errors import DecodeError
 from specli.settings import SamplingSettings
@@ -162,14 +163,15 @@ def test_a_model_that_computes_no_numbers_is_an_error(row: Row, temperature: flo
 @pytest.mark.parametrize("top_p", [0.9, 1.0])
 def test_a_draft_looks_at_likely_tokens_only(row: Row, temperature: float, top_p: float) -> None:
     settings = SamplingSettings(temperature, 0, top_p, 0.0)
-    full = LogitSampler(settings, N_VOCAB).dist(row, [])
+    own = replace(settings, temperature=temperature * DRAFT_TEMPERATURE)
+    full = LogitSampler(own, N_VOCAB).dist(row, [])
     got = LogitSampler(of_draft(settings), N_VOCAB).dist(row, [])
-    assert np.abs(dense(got) - dense(full)).sum() < 0.002
+    assert np.abs(dense(got) - dense(full)).sum() < 0.01
 
 
 def test_a_draft_of_an_arg_max_knows_its_probability(row: Row) -> None:
     got = LogitSampler(of_draft(SamplingSettings(temperature=0.0)), N_VOCAB).dist(row, [])
-    assert got.p.max() == pytest.approx(FakeSampler(1.0).dist(row, []).p.max(), rel=1e-3)
+    assert got.p.max() == pytest.approx(FakeSampler(1.0).dist(row, []).p.max(), rel=0.02)
 
 
 def test_a_draw_follows_the_weights() -> None:
