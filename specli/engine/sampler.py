@@ -29,8 +29,7 @@ def of_draft(settings: SamplingSettings) -> SamplingSettings:
     else:
         settings = replace(settings, temperature=settings.temperature * DRAFT_TEMPERATURE)
     min_p = max(settings.min_p, exp(-DRAFT_NEAR * max(1.0, settings.temperature)))
-    top_k = settings.top_k or (1000 if settings.top_p < 1.0 else 0)  # not to sum up the vocabulary
-    return replace(settings, top_k=top_k, min_p=min_p)
+    return replace(settings, min_p=min_p)
 
 
 class LogitSampler:
