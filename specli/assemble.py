@@ -215,23 +215,21 @@ class _Parts:
         if self._settings.k is not None or guessers.method == "none":
             return FixedPlanner(self._settings.k or 0)
         learned = Measurements(self._identity(pair))
-        held = learned.load()
-        target.costs = _costs(target, held.get("target_s", {}), _TARGET_S)
+        held = _held(learned.load())
+        target.costs = CostCurve(measure_costs(target.model, held.target_s, _TARGET_S))
         draft = guessers.drafter.cache if guessers.drafter else None
         if draft:
-            draft.costs = _costs(draft, held.get("draft_s", {}), _DRAFT_S)
-        votes = held.get("acceptance", {})
-        acceptance = {name: Acceptance(votes.get(name)) for name in ("draft", "ngram")}
+            draft.costs = CostCurve(measure_costs(draft.model, held.draft_s, _DRAFT_S))
+        curves = {"target_s": target.costs, "draft_s": draft.costs if draft else None}
 
         def save() -> None:
-            costs = {"target_s": target.costs, "draft_s": draft.costs if draft else None}
             learned.save(
-                {name: curve.known() for name, curve in costs.items() if curve}
-                | {"acceptance": {name: known.known() for name, known in acceptance.items()}}
+                {name: curve.known() for name, curve in curves.items() if curve}
+                | {"acceptance": {name: known.known() for name, known in held.acceptance.items()}}
             )
 
         self._stack.callback(save)
-        return AutoPlanner(target.costs, draft.costs if draft else None, acceptance)
+        return AutoPlanner(target.costs, curves["draft_s"], held.acceptance)
 
     def _identity(self, pair: Pair) -> dict[str, Any]:
         """Return all that costs and acceptance depend on."""
@@ -256,10 +254,33 @@ class _Parts:
         self._stack.close()
 
 
-def _costs(cache: Cache, held: Mapping[str, float], budget_s: float) -> CostCurve:
-    """Return what decodes of a model cost: as it was learned, and measured where it was not."""
-    known = {int(n): seconds for n, seconds in held.items()}
-    return CostCurve(measure_costs(cache.model, known, budget_s))
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What earlier sessions of a pair have learned."""
+
+    target_s: Mapping[int, float]
+    draft_s: Mapping[int, float]
+    acceptance: Mapping[str, Acceptance]
+
+
+def _held(learned: Mapping[str, Any]) -> _Held:
+    """Return it from a file's data; from data that make no sense, as if there were none."""
+    try:
+        votes = learned.get("acceptance", {})
+        return _Held(
+            _seconds(learned.get("target_s", {})),
+            _seconds(learned.get("draft_s", {})),
+            {name: Acceptance(votes.get(name)) for name in ("draft", "ngram")},
+        )
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return _held({})
+
+
+def _seconds(held: Mapping[str, float]) -> dict[int, float]:
+    known = {int(n): float(seconds) for n, seconds in held.items()}
+    if known and not (1 in known and all(0.0 < seconds < 1e6 for seconds in known.values())):
+        raise ValueError("these are no costs")
+    return known
 
 
 # Of the second that measuring may take at the start.

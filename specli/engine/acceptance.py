@@ -27,7 +27,10 @@ class Acceptance:
     """
 
     def __init__(self, learned: Mapping[str, Sequence[float]] | None = None) -> None:
-        """learned: what `known` returned another time; it counts for no more than the prior."""
+        """learned: what `known` returned another time; it counts for no more than the prior.
+
+        Raises ValueError, TypeError or KeyError where it is something else.
+        """
         self._judged = np.zeros(N_BINS)
         self._accepted = np.zeros(N_BINS)
         self._n_judged = 0
@@ -35,8 +38,10 @@ class Acceptance:
         self._prior = _LOGITS
         self._seen = _PRIOR_VOTES * _OUTLOOK
         if learned:
-            self._prior = np.array(learned["logits"])
-            self._seen = _PRIOR_VOTES * np.array(learned["outlook"])
+            both = np.array([learned["logits"], learned["outlook"]], np.float64)
+            if both.shape != (2, N_BINS) or not np.isfinite(both).all() or both[1].sum() <= 0.0:
+                raise ValueError("these are no rates and weights of bins")
+            self._prior, self._seen = both[0], _PRIOR_VOTES * both[1]
 
     def probability(self, confidence: float) -> float:
         """Return how likely a guess is to be accepted."""

@@ -1,6 +1,7 @@
 """Speculation changes nothing: greedy equality, and the joint distribution of three tokens."""
 
 import itertools
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -8,7 +9,10 @@ from numpy.typing import NDArray
 from scipy.stats import chisquare
 
 from specli.engine import decode
-from specli.engine.types import Round, Verdict
+from specli.engine.acceptance import Acceptance
+from specli.engine.costs import CostCurve
+from specli.engine.planner import AutoPlanner
+from specli.engine.types import Planner, Round, Verdict
 from tests.fakes import FakeModel, FakeSampler, generated, make_decoder, walk
 
 GREEDY = FakeSampler(temperature=0.0)
@@ -31,6 +35,24 @@ def test_greedy_equals_plain(kind: str, k: int) -> None:
         decoder = make_decoder(FakeModel(seed, 9), draft_for(kind, seed, 9), k, GREEDY)
         assert generated(decoder, PROMPT, length) == plain
         assert len(plain) == length
+
+
+def auto() -> AutoPlanner:
+    """Return a planner to whom guesses are cheap, so that it takes many and drops some."""
+    acceptance = {"draft": Acceptance(), "ngram": Acceptance()}
+    return AutoPlanner(CostCurve({1: 1.0, 64: 20.0}), CostCurve({1: 0.1}), acceptance)
+
+
+@pytest.mark.parametrize("kind", DRAFTS)
+def test_greedy_equals_plain_with_a_planner(kind: str) -> None:
+    n_drafted: Counter[int] = Counter()
+    for seed in range(20):
+        plain = generated(make_decoder(FakeModel(seed, 9), "none", 0, GREEDY), PROMPT, 40)
+        decoder = make_decoder(FakeModel(seed, 9), draft_for(kind, seed, 9), auto(), GREEDY)
+        rounds = [event for event in decoder.generate(PROMPT, 40) if isinstance(event, Round)]
+        assert [token for done in rounds for token in done.tokens] == plain
+        n_drafted.update(done.n_drafted for done in rounds)
+    assert len(n_drafted) > 3  # it did choose
 
 
 @pytest.mark.parametrize("kind", DRAFTS)
@@ -64,12 +86,13 @@ def p_value(
     sampler: FakeSampler,
     draft_sampler: FakeSampler | None = None,
     n: int = 2000,
+    plan: int | Planner = 3,
 ) -> float:
     """Test n generated triples against the exact distribution; return the p value."""
     exact = joint(target, sampler)
     index = {triple: i for i, triple in enumerate(walk(target.n_vocab))}
     counts = np.zeros(len(exact))
-    decoder = make_decoder(target, draft, 3, sampler, 7, draft_sampler=draft_sampler)
+    decoder = make_decoder(target, draft, plan, sampler, 7, draft_sampler=draft_sampler)
     for _ in range(n):
         counts[index[tuple(generated(decoder, PROMPT, 3))]] += 1
     assert not counts[exact == 0].any(), "a token that the sampler had ruled out"
@@ -97,6 +120,17 @@ def test_joint_distribution_of_three_tokens(kind: str, sampler: FakeSampler) -> 
     draft: FakeModel | str = "ngram" if kind == "ngram" else FakeModel(3, 4, spread=1.0, noise=1.5)
     own = {"greedy": GREEDY, "other temperature": FakeSampler(0.7)}.get(kind)
     assert p_value(target, draft, sampler, own) > 1e-4
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS[1::2], ids=str)
+@pytest.mark.parametrize("kind", ["close", "far", "ngram"])
+def test_joint_distribution_with_a_planner(kind: str, sampler: FakeSampler) -> None:
+    """Guesses of both kinds, dropped by their confidence, kept or not in blocks of any length."""
+    target = FakeModel(3, 4, spread=1.0)
+    draft: FakeModel | str = "ngram"
+    if kind != "ngram":
+        draft = FakeModel(3, 4, spread=1.0, noise={"close": 0.7, "far": 3.0}[kind])
+    assert p_value(target, draft, sampler, plan=auto()) > 1e-4
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,83 @@
+"""What is learned in one session is there in the next, and never in the way."""
+
+from pathlib import Path
+
+import pytest
+from platformdirs import user_cache_path
+
+from specli.assemble import Pair, open_session
+from specli.engine.planner import AutoPlanner
+from specli.measurements import Measurements
+from specli.models.store import Located
+from specli.settings import SamplingSettings, Settings
+
+
+def files() -> list[Path]:
+    return sorted(user_cache_path("specli").rglob("*"))
+
+
+def test_what_was_saved_is_loaded_by_the_same_identity_only() -> None:
+    Measurements({"target": "a"}).save({"x": [1, 2]})
+    assert Measurements({"target": "a"}).load() == {"x": [1, 2]}
+    assert Measurements({"target": "b"}).load() == {}
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff", b'{"identity": 1}'])
+def test_a_broken_file_is_no_file(content: bytes) -> None:
+    kept = Measurements({"target": "a"})
+    kept.save({"x": 1})
+    (file,) = [path for path in files() if path.is_file()]
+    file.write_bytes(content)
+    assert kept.load() == {}
+    kept.save({"x": 2})
+    assert kept.load() == {"x": 2}
+
+
+def test_a_folder_that_cannot_be_written_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    Measurements({}).save({"x": 1})
+    assert Measurements({}).load() == {}
+
+
+def run(tiny: Path, draft: str) -> AutoPlanner:
+    settings = Settings(sampling=SamplingSettings(temperature=0.0), n_threads=1)
+    pair = Pair(Located("target", tiny / "target.gguf"), Located("draft", tiny / draft))
+    with open_session(pair, settings) as session:
+        *_, done = session.answerer.complete("Once upon a time", 40)
+        planner = session.answerer.decoder.planner
+    assert isinstance(planner, AutoPlanner)
+    assert done.stats.costs is not None  # type: ignore[union-attr]
+    assert done.stats.costs.target_s[1] > 0  # type: ignore[union-attr]
+    return planner
+
+
+def test_a_session_keeps_what_it_learned_for_its_own_pair(tiny: Path) -> None:
+    run(tiny, "draft.gguf")
+    assert len([path for path in files() if path.suffix == ".json"]) == 1
+    first = run(tiny, "draft.gguf").costs()
+    assert len(first.target_s) > 5
+    run(tiny, "hopeless.gguf")
+    assert len([path for path in files() if path.suffix == ".json"]) == 2
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"target_s": {"one": 1}},
+        {"target_s": {"1": "x"}},
+        {"target_s": {"1": -1.0}},
+        {"target_s": {"2": 0.5}},
+        {"target_s": 7, "draft_s": None},
+        {"acceptance": {"draft": {"logits": [1.0], "outlook": [1.0]}}},
+        {"acceptance": []},
+    ],
+    ids=str,
+)
+def test_nonsense_in_a_file_of_ours_is_measured_anew(
+    tiny: Path, held: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Measurements, "load", lambda self: held)
+    run(tiny, "draft.gguf")
