@@ -1,7 +1,7 @@
 """From settings and two files to a ready decoder: the one module that knows all the parts."""
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from specli.backend.memory import gpu_free_bytes, measure_need
 from specli.backend.model import LlamaModel, Vocabulary
 from specli.cgroups import memory_free_bytes
 from specli.chat import Answerer, ChatTemplate
-from specli.engine.acceptance import Acceptance
+from specli.engine.acceptance import DRAWN_RATES, GREEDY_RATES, TRUE_RATES, Acceptance
 from specli.engine.cache import Cache
 from specli.engine.costs import N_MAX, CostCurve, measure_costs
 from specli.engine.decode import Decoder, never
@@ -215,7 +215,8 @@ class _Parts:
         if self._settings.k is not None or guessers.method == "none":
             return FixedPlanner(self._settings.k or 0)
         learned = Measurements(self._identity(pair))
-        held = _held(learned.load())
+        greedy = self._settings.sampling.temperature == 0
+        held = _held(learned.load(), GREEDY_RATES if greedy else DRAWN_RATES)
         target.costs = CostCurve(measure_costs(target.model, held.target_s, _TARGET_S))
         draft = guessers.drafter.cache if guessers.drafter else None
         if draft:
@@ -263,17 +264,23 @@ class _Held:
     acceptance: Mapping[str, Acceptance]
 
 
-def _held(learned: Mapping[str, Any]) -> _Held:
-    """Return it from a file's data; from data that make no sense, as if there were none."""
+def _held(learned: Mapping[str, Any], rates: Sequence[float]) -> _Held:
+    """Return it from a file's data; from data that make no sense, as if there were none.
+
+    rates: of acceptance of a draft model, to begin with.
+    """
     try:
         votes = learned.get("acceptance", {})
         return _Held(
             _seconds(learned.get("target_s", {})),
             _seconds(learned.get("draft_s", {})),
-            {name: Acceptance(votes.get(name)) for name in ("draft", "ngram")},
+            {
+                "draft": Acceptance(rates, votes.get("draft")),
+                "ngram": Acceptance(TRUE_RATES, votes.get("ngram")),
+            },
         )
     except (ValueError, TypeError, AttributeError, KeyError):
-        return _held({})
+        return _held({}, rates)
 
 
 def _seconds(held: Mapping[str, float]) -> dict[int, float]:

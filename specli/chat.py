@@ -172,8 +172,9 @@ class Answerer:
                     return
             elif isinstance(event, End):
                 stats.costs = self.decoder.planner.costs()
-                if self.decoder.drafter:
-                    stats.reason_off = stats.reason_off or self.decoder.drafter.muted
+                stats.draft_muted = self.decoder.drafter.muted if self.decoder.drafter else ""
+                if not self.decoder.lookup:
+                    stats.reason_off = stats.reason_off or stats.draft_muted
                 if rest := text.flush():
                     yield Text(rest, drafted=False)
                 yield Done(event.reason, stats)

@@ -231,10 +231,14 @@ def test_the_same_seed_gives_the_same_answer(tiny: Path) -> None:
 
 
 def test_a_draft_whose_context_is_too_small_is_silent_and_says_why(tiny: Path) -> None:
-    with session(tiny, "target", "draft", draft_n_ctx=8) as opened:
+    with session(tiny, "target", "draft", draft_n_ctx=8, k=3) as opened:
         _, done = answer(opened, "Once upon a time there was", 10)
     assert done.stats.draft_n == 0
     assert done.stats.reason_off == "the draft's context of 8 tokens is full"
+    with session(tiny, "target", "draft", draft_n_ctx=8) as opened:
+        _, done = answer(opened, "Once upon a time there was", 10)
+    assert done.stats.draft_muted == "the draft's context of 8 tokens is full"
+    assert done.stats.reason_off == ""  # n-grams go on
 
 
 def test_a_silent_draft_with_a_sliding_window_does_not_fail_the_turn(tiny: Path) -> None:

@@ -73,10 +73,10 @@ class HumanOutput:
         self._k = settings.k
         self._warn(session.reason_off)
 
-    def _warn(self, reason_off: str) -> None:
-        if reason_off and reason_off not in self._warned:
-            self._warned.add(reason_off)
-            say("warning", f"speculation is off: {reason_off}")
+    def _warn(self, reason: str, what: str = "speculation is off") -> None:
+        if reason and reason not in self._warned:
+            self._warned.add(reason)
+            say("warning", f"{what}: {reason}")
 
     def event(self, event: AnswerEvent) -> None:
         """Write text as it comes, byte for byte into a pipe, harmless on a terminal."""
@@ -90,6 +90,8 @@ class HumanOutput:
         elif isinstance(event, Done):
             self._waiting.close()
             self._warn(event.stats.reason_off)
+            if event.stats.draft_muted and not event.stats.reason_off:
+                self._warn(event.stats.draft_muted, "only n-grams guess")
             if self._ends_lines:
                 write("\n")
             if self._with_stats:
@@ -135,6 +137,8 @@ def stats_line(stats: Stats, k: int | None, reason: Reason) -> str:
         head = f"speculation off{f' ({stats.reason_off})' if stats.reason_off else ''}"
     else:
         head = f"speculation on ({stats.method}, {_k(stats, k)})"
+        if stats.gain:
+            parts.append(f"about {stats.gain:.1f} times plain decoding")
         if stats.draft_n:
             rate = stats.draft_n_accepted / stats.draft_n
             parts.append(f"{rate:.0%} of {stats.draft_n} guesses accepted")

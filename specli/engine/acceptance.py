@@ -8,9 +8,13 @@ from numpy.typing import NDArray
 # Bins of confidence: fine towards 1, where most guesses of a good draft lie.
 _EDGES = np.array([0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96, 0.99, 0.998])
 N_BINS = len(_EDGES) + 1
-_CENTRES = np.array([0.1, 0.28, 0.43, 0.58, 0.73, 0.85, 0.93, 0.975, 0.994, 0.999])
-_LOGITS = np.log(_CENTRES / (1.0 - _CENTRES))
-# How often they come from a draft a third as large, over code, chat, stories, edits, extraction.
+# Rates of acceptance to begin with: of a drafter whose confidence is true, and of a draft model a
+# third as large as its target, for arg-max guesses and for drawn ones, as measured over code, chat,
+# stories, edits, extraction. A model that is unsure is right more often than it thinks.
+TRUE_RATES = (0.1, 0.28, 0.43, 0.58, 0.73, 0.85, 0.93, 0.975, 0.994, 0.999)
+GREEDY_RATES = (0.29, 0.46, 0.52, 0.62, 0.77, 0.88, 0.93, 0.99, 0.996, 0.999)
+DRAWN_RATES = (0.43, 0.51, 0.57, 0.64, 0.7, 0.8, 0.87, 0.96, 0.993, 0.999)
+# How often such confidences come from that draft.
 _OUTLOOK = np.array([0.05, 0.07, 0.08, 0.08, 0.07, 0.07, 0.06, 0.06, 0.06, 0.4])
 _PRIOR_VOTES = 10.0  # guesses that the prior is worth: of each bin, and of which bin comes
 _MEMORY = 0.97  # what is left of a bin's votes after each new one of them
@@ -22,12 +26,16 @@ class Acceptance:
     """Probability of acceptance by confidence, learned from every judged guess of one drafter.
 
     Votes in bins, older ones counting less: texts differ in how often the same confidence is right.
-    The prior of a bin takes the drafter at its word but for one number, its bias: how far its
-    confidence is off, in logits, which all guesses tell together.
+    Each bin begins with a rate, which moves with those of all others by one number, the bias: how
+    far off the rates are, in logits, which all guesses tell together.
     """
 
-    def __init__(self, learned: Mapping[str, Sequence[float]] | None = None) -> None:
-        """learned: what `known` returned another time; it counts for no more than the prior.
+    def __init__(
+        self, rates: Sequence[float], learned: Mapping[str, Sequence[float]] | None = None
+    ) -> None:
+        """rates: to begin with, of each bin. learned: what `known` returned another time.
+
+        What was learned counts for no more than what one begins with.
 
         Raises ValueError, TypeError or KeyError where it is something else.
         """
@@ -35,7 +43,7 @@ class Acceptance:
         self._accepted = np.zeros(N_BINS)
         self._n_judged = 0
         self._bias = 0.0
-        self._prior = _LOGITS
+        self._prior = np.log(np.array(rates) / (1.0 - np.array(rates)))
         self._seen = _PRIOR_VOTES * _OUTLOOK
         if learned:
             both = np.array([learned["logits"], learned["outlook"]], np.float64)

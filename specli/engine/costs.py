@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Mapping
-from math import log
+from math import inf, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from specli.engine.types import Model
 N_MAX = 64
 # What to measure first: the ends of what is mostly used, then between them, then beyond.
 _ORDER = (1, 8, 4, 2, 16, 3, 6, 5, 12, 7, 32, 9, 10, 24, 48, 64)
+_N_TIMES = 3  # where the budget lasts; the fastest counts, the others had to wait or wake up
 _PRIOR_SLOPE = 0.1  # of T(1), for each more token, where nothing but T(1) is known
 _CLIP = 0.25  # of the logarithm: how much of a decode's error is believed
 _LEAST_S = 1e-9
@@ -95,15 +96,16 @@ def measure_costs(model: Model, known: Mapping[int, float], budget_s: float) -> 
     known: what was measured before, in seconds by n; that is not measured again. Returns all that
     is known then, T(1) among it, whatever it costs.
     """
-    measured = dict(known)
+    measured: dict[int, float] = {}
     end = time.perf_counter() + budget_s
-    for n in _ORDER:
-        if n in measured or n > min(model.n_batch, model.n_ctx):
+    for n in _ORDER * _N_TIMES:
+        if n in known or n > min(model.n_batch, model.n_ctx):
             continue
-        if measured and time.perf_counter() + _interpolated(dict(measured))[n] > end:
+        held = {**known, **measured}
+        if held and time.perf_counter() + _interpolated(held)[n] > end:
             continue
-        measured[n] = min(_time(model, n) for _ in range(2 if n == 1 else 1))
-    return measured
+        measured[n] = min(_time(model, n), measured.get(n, inf))
+    return {**known, **measured}
 
 
 def _time(model: Model, n: int) -> float:

@@ -15,6 +15,7 @@ class Stats:
 
     method: str
     reason_off: str = ""
+    draft_muted: str = ""  # why the draft model could not follow the text, where it could not
     cache_n: int = 0  # prompt tokens that were in the cache already
     prompt_n: int = 0  # prompt tokens evaluated
     prompt_s: float = 0.0
@@ -80,6 +81,7 @@ class Stats:
         return {
             "method": self.method,
             "reason_off": self.reason_off or None,
+            "draft_muted": self.draft_muted or None,
             "cache_n": self.cache_n,
             "prompt_n": self.prompt_n,
             "prompt_ms": _ms(self.prompt_s),

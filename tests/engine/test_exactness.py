@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import chisquare
 
 from specli.engine import decode
-from specli.engine.acceptance import Acceptance
+from specli.engine.acceptance import GREEDY_RATES, TRUE_RATES, Acceptance
 from specli.engine.costs import CostCurve
 from specli.engine.planner import AutoPlanner
 from specli.engine.types import Planner, Round, Verdict
@@ -39,7 +39,7 @@ def test_greedy_equals_plain(kind: str, k: int) -> None:
 
 def auto() -> AutoPlanner:
     """Return a planner to whom guesses are cheap, so that it takes many and drops some."""
-    acceptance = {"draft": Acceptance(), "ngram": Acceptance()}
+    acceptance = {"draft": Acceptance(GREEDY_RATES), "ngram": Acceptance(TRUE_RATES)}
     return AutoPlanner(CostCurve({1: 1.0, 64: 20.0}), CostCurve({1: 0.1}), acceptance)
 
 

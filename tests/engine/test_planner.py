@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from specli.engine.acceptance import Acceptance
+from specli.engine.acceptance import GREEDY_RATES, TRUE_RATES, Acceptance
 from specli.engine.costs import CostCurve
 from specli.engine.planner import AutoPlanner, FixedPlanner
 from specli.engine.types import Guess, Planner, Round
@@ -21,7 +21,7 @@ DEAR = {1: 0.6, 64: 6.0}
 
 
 def auto(target: Mapping[int, float], draft: Mapping[int, float] | None) -> AutoPlanner:
-    acceptance = {"draft": Acceptance(), "ngram": Acceptance()}
+    acceptance = {"draft": Acceptance(GREEDY_RATES), "ngram": Acceptance(TRUE_RATES)}
     return AutoPlanner(CostCurve(target), CostCurve(draft) if draft else None, acceptance)
 
 
@@ -73,10 +73,10 @@ def test_sampled_text_too(clock: Clock) -> None:
         sampler = FakeSampler(1.0)
         ks = (1, 3, 7, 15)
         fixed = [
-            tokens_per_second(clock, k, STEPS, CHEAP, noise, sampler=sampler, n=1000) for k in ks
+            tokens_per_second(clock, k, STEPS, CHEAP, noise, sampler=sampler, n=500) for k in ks
         ]
         planner = auto(STEPS, CHEAP)
-        chosen = tokens_per_second(clock, planner, STEPS, CHEAP, noise, sampler=sampler, n=1000)
+        chosen = tokens_per_second(clock, planner, STEPS, CHEAP, noise, sampler=sampler, n=500)
         assert chosen >= 0.85 * max(1.0, *fixed)
 
 
