@@ -198,9 +198,7 @@ class AutoPlanner:
     def _behind_s(self, n_behind: int) -> float:
         """Return what the draft's first guess costs more than others, its reading spread out."""
         assert self._draft
-        return (self._draft.at(n_behind) - self._draft.at(1)) / (
-            1.0 if n_behind <= 2 else _CATCH_UP
-        )
+        return (self._draft.at(n_behind) - self._draft.at(1)) / _CATCH_UP
 
     def _probes(self, n_behind: int) -> bool:
         """Say whether it is time to look if drafting pays again: where it could, were it right."""
