@@ -226,7 +226,8 @@ class _Parts:
         def save() -> None:
             learned.save(
                 {name: curve.known() for name, curve in curves.items() if curve}
-                | {"acceptance": {name: known.known() for name, known in held.acceptance.items()}}
+                # How often n-grams are right is the text's affair, not the pair's: that is not kept.
+                | {"acceptance": {"draft": held.acceptance["draft"].known()}}
             )
 
         self._stack.callback(save)
@@ -276,7 +277,7 @@ def _held(learned: Mapping[str, Any], rates: Sequence[float]) -> _Held:
             _seconds(learned.get("draft_s", {})),
             {
                 "draft": Acceptance(rates, votes.get("draft")),
-                "ngram": Acceptance(TRUE_RATES, votes.get("ngram")),
+                "ngram": Acceptance(TRUE_RATES),
             },
         )
     except (ValueError, TypeError, AttributeError, KeyError):
