@@ -226,7 +226,7 @@ class _Parts:
         def save() -> None:
             learned.save(
                 {name: curve.known() for name, curve in curves.items() if curve}
-                # How often n-grams are right is the text's affair, not the pair's: that is not kept.
+                # How often n-grams are right is an affair of the text: that is not kept.
                 | {"acceptance": {"draft": held.acceptance["draft"].known()}}
             )
 
