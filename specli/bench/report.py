@@ -41,7 +41,7 @@ def report(name: str, records: Records) -> str:
     if costs:
         foresights = (r for r in records.all if isinstance(r, Foresight) and r.max_tokens == most)
         gains = {foresight.prompt_id: gain(costs, foresight) for foresight in foresights}
-    parts = [f"# {name}", *_setup(records.setup, final, most)]
+    parts = [f"# {name}", *_setup(records.setup, runs, most)]
     for temperature in sorted({run.temperature for run in final}):
         here = [run for run in final if run.temperature == temperature]
         rows = [
@@ -116,9 +116,16 @@ def gain(costs: Costs, foresight: Foresight) -> float:
     return plain / least_seconds(costs, foresight.model, foresight.ngram)
 
 
-def _setup(setup: Setup, final: Sequence[Run], most: int) -> list[str]:
-    n_prompts = len({run.prompt_id for run in final})
+def _setup(setup: Setup, runs: Sequence[Run], most: int) -> list[str]:
+    n_prompts = len({run.prompt_id for run in runs if run.max_tokens == most})
     finalists = " and ".join(f"{n} ({group})" for group, n in FINALISTS.items())
+    chosen = (
+        f"Which settings of a large group ran to the end was decided for each category and"
+        f" temperature by {SCREEN_TOKENS} tokens of all of them on its first prompt: the best"
+        f" {finalists}."
+        if any(run.max_tokens < most for run in runs)
+        else "All settings that were run ran to the end; which these were, --only said."
+    )
     return [
         f"- Target: {setup.target} ({human_size(setup.target_bytes)})\n"
         f"- Draft: {setup.draft} ({human_size(setup.draft_bytes)})\n"
@@ -128,9 +135,7 @@ def _setup(setup: Setup, final: Sequence[Run], most: int) -> list[str]:
         f"- {n_prompts} prompts, {most} tokens, no filters but the temperature",
         f"```\n{setup.command}\n```",
         "Each run loads its models anew and is timed from the end of the prompt to the last token."
-        " A speed is the geometric mean over a category's prompts. Which settings of a large group"
-        f" run to the end is decided for each category and temperature by {SCREEN_TOKENS} tokens of"
-        f" all of them on its first prompt, unless --full was given: the best {finalists}.",
+        f" A speed is the geometric mean over a category's prompts. {chosen}",
         "The bound is the least time for the target's own greedy text when it is known beforehand"
         " how far each guess will be right, over the passes below. Its share is auto's gain over"
         " plain decoding divided by the bound's, so that a neighbour's load hits both.",
