@@ -6,6 +6,7 @@ import numpy as np
 
 from specli.engine.acceptance import Acceptance
 from specli.engine.costs import N_MAX, CostCurve
+from specli.engine.guard import Guard
 from specli.engine.types import Choice, Costs, Guess, Round
 
 _HORIZON = 24  # most guesses of a model that are planned for
@@ -76,6 +77,8 @@ class AutoPlanner:
         self._seconds = self._tokens * target.at(1)
         self._credit_s = 0.0
         self._since_plan_s = 0.0
+        self._guard = Guard()
+        self._plain = False  # whether this round has to be
         self._seen: Guess | None = None  # the guess that was not kept
         self._start()
         self._plan()
@@ -83,6 +86,7 @@ class AutoPlanner:
     def begin(self, n_max: int) -> None:
         """Start a round of at most n_max guesses."""
         self._n_max = min(n_max, N_MAX - 1)
+        self._plain = self._guard.forbids(self._target.at(1))
         self._start()
         if self._since_plan_s >= _PLAN_S:
             self._since_plan_s = 0.0
@@ -95,7 +99,7 @@ class AutoPlanner:
         its next guess; None where there is none.
         """
         n, p = len(self._path), self._p
-        if n >= self._n_max:
+        if n >= self._n_max or self._plain:
             return "stop"
         best, choice = float(self._stop[n]), _STOP
         if n_behind is not None and self._draft and n < _HORIZON:
@@ -139,6 +143,7 @@ class AutoPlanner:
         """Learn from a finished round."""
         seconds = done.draft_s + done.target_s + done.host_s
         self._since_plan_s += seconds
+        self._guard.observe(done)
         keep = 1.0 - 1.0 / _ROUNDS
         self._tokens = self._tokens * keep + len(done.tokens)
         self._seconds = self._seconds * keep + seconds

@@ -1,0 +1,49 @@
+"""Rounds with guesses that bring less than plain ones are paused, each time for longer."""
+
+from specli.engine.guard import Guard
+from specli.engine.types import Round
+
+PLAIN = Round((1,), 0, 0, 0.0, 1.0, 0.0)
+
+
+def speculative(seconds: float) -> Round:
+    """Return a round of two tokens."""
+    return Round((1, 2), 2, 1, 0.2, seconds - 0.2, 0.0)
+
+
+def pauses(guard: Guard, seconds: float, n: int) -> list[bool]:
+    """Play n rounds, with guesses where they are allowed; return which had to be plain."""
+    forbidden = []
+    for _ in range(n):
+        forbidden.append(guard.forbids(1.0))
+        guard.observe(PLAIN if forbidden[-1] else speculative(seconds))
+    return forbidden
+
+
+def test_what_pays_well_is_never_paused() -> None:
+    assert not any(pauses(Guard(), 1.0, 500))
+
+
+def test_what_brings_less_is_paused_longer_and_longer() -> None:
+    forbidden = pauses(Guard(), 2.2, 1000)
+    assert not any(forbidden[:12])
+    assert all(forbidden[12:28])
+    assert not any(forbidden[28:40])
+    assert all(forbidden[40:72])
+    assert sum(forbidden) > 900
+
+
+def test_what_brings_little_more_is_compared_now_and_then() -> None:
+    forbidden = pauses(Guard(), 1.8, 500)
+    assert 10 <= sum(forbidden) <= 40
+
+
+def test_a_pause_is_short_again_after_a_good_while() -> None:
+    guard = Guard()
+    pauses(guard, 2.2, 200)
+    while guard.forbids(1.0):
+        guard.observe(PLAIN)
+    assert not any(pauses(guard, 0.9, 60))
+    forbidden = pauses(guard, 3.0, 40)
+    runs = "".join("x" if plain else " " for plain in forbidden).split()
+    assert 10 <= max(map(len, runs)) <= 16
