@@ -71,6 +71,8 @@ class LlamaContext:
         self._tokens = np.ctypeslib.as_array(self._batch.token, shape)
         self._positions = np.ctypeslib.as_array(self._batch.pos, shape)
         self._wanted = np.ctypeslib.as_array(self._batch.logits, shape)
+        self._address = 0  # where llama.cpp keeps the logits, and they as an array
+        self._rows: Rows = np.empty((0, self.n_vocab), np.float32)
 
     @property
     def length(self) -> int:
@@ -107,8 +109,12 @@ class LlamaContext:
         address = ctypes.cast(self._lib.llama_get_logits(self.handle), ctypes.c_void_p).value
         if address is None:
             raise DecodeError("llama.cpp returned no logits")
-        logits = (ctypes.c_float * (n_rows * self.n_vocab)).from_address(address)
-        return np.ctypeslib.as_array(logits).reshape(n_rows, self.n_vocab)
+        if address != self._address:
+            size = self.n_rows * self.n_vocab
+            logits = (ctypes.c_float * size).from_address(address)
+            self._rows = np.ctypeslib.as_array(logits).reshape(self.n_rows, self.n_vocab)
+            self._address = address
+        return self._rows[:n_rows]
 
     def truncate(self, length: int) -> None:
         """Drop all tokens from position `length` on. Raises CannotRewind, with nothing dropped."""

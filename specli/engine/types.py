@@ -33,7 +33,9 @@ class Dist:
         return at, self.ids[at] == tokens
 
     def at(self, tokens: NDArray[np.int32]) -> NDArray[np.floating]:
-        """Return the probabilities of some tokens."""
+        """Return the probabilities of some tokens, increasing ones."""
+        if len(self.ids) > tokens[-1] and self.ids[tokens[-1]] == tokens[-1]:
+            return self.p[tokens]  # nothing is left out before the last of them
         at, found = self.find(tokens)
         return np.where(found, self.p[at], 0.0)
 
@@ -58,8 +60,8 @@ _BLOCK = 256
 
 
 def _pick(weights: NDArray[np.floating], rng: np.random.Generator) -> int:
-    total = np.cumsum(weights, dtype=np.float64)
-    return int(np.searchsorted(total, rng.random() * total[-1], side="right"))
+    total = weights.cumsum(dtype=np.float64)
+    return int(total.searchsorted(rng.random() * total[-1], side="right"))
 
 
 def certain(token: int) -> Dist:
