@@ -208,7 +208,7 @@ class _Parts:
         sampler = LogitSampler(of_draft(self._settings.sampling), n_vocab)
         greedy = self._settings.sampling.temperature == 0
         drafter = ModelDrafter(Cache(context), sampler, n_vocab, rng, greedy=greedy)
-        return _Guessers(drafter, None if self._settings.k else NgramDrafter())
+        return _Guessers(drafter, None if self._settings.k else NgramDrafter(_LONG))
 
     def planner(self, pair: Pair, target: Cache, guessers: _Guessers) -> Planner:
         """Make what decides how many guesses to buy; measure what decodes cost, if it must know."""
@@ -293,6 +293,9 @@ def _seconds(held: Mapping[str, float]) -> dict[int, float]:
 
 # Of the second that measuring may take at the start.
 _TARGET_S, _DRAFT_S = 0.65, 0.25
+# Beside a model only long matches guess: after shorter ones the model is right more often, and what
+# it costs to read up on them is more than they save (docs/adr/0009).
+_LONG = (8,)
 _CANNOT_REWIND = "{} cannot drop rejected tokens from its memory"
 
 

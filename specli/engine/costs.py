@@ -17,8 +17,8 @@ _N_TIMES = 3  # where the budget lasts; the fastest counts, the others had to wa
 _PRIOR_SLOPE = 0.1  # of T(1), for each more token, where nothing but T(1) is known
 _CLIP = 0.25  # of the logarithm: how much of a decode's error is believed
 _LEAST_S = 1e-9
-_LEVEL_GAIN = 0.35
-_CORRECTION_GAIN = 0.1
+_LEVEL_GAIN = 0.2
+_CORRECTION_GAIN = 0.2
 
 
 class CostCurve:

@@ -13,6 +13,7 @@ _GRID = np.linspace(0.0, 1.0, 33)  # probabilities that all guesses so far are r
 _ROUNDS = 10.0  # that the running rate looks back on
 _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can guess again
 _PLAN_S = 0.04  # seconds of rounds that a plan serves: making one takes some 0.2 ms
+_MARGIN = 0.06  # by which a round with guesses has to promise more than one without
 _PROBES = 0.015  # share of the time that may go into looking whether drafting pays again
 
 
@@ -169,6 +170,7 @@ class AutoPlanner:
         """Solve the stopping problem for the present rate, costs and outlook."""
         self._price = self._rate
         self._stop = -self._price * self._target.seconds[1:]
+        self._stop[0] *= 1.0 - _MARGIN
         self._go = np.full((_HORIZON + 1, len(_GRID)), -np.inf)
         if not self._draft:
             return

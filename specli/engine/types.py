@@ -46,6 +46,8 @@ class Dist:
 
     def draw(self, rng: np.random.Generator) -> int:
         """Draw one token. p may be any weights, not all zero; a weight of zero is never drawn."""
+        if len(self.ids) == 1:
+            return int(self.ids[0])
         # First a block of tokens, then one of the block: a sum over blocks is short and exact.
         first = 0
         weights = self.p
@@ -57,6 +59,8 @@ class Dist:
 
 
 _BLOCK = 256
+_ONE = np.ones(1)
+_ONE.setflags(write=False)
 
 
 def _pick(weights: NDArray[np.floating], rng: np.random.Generator) -> int:
@@ -66,7 +70,7 @@ def _pick(weights: NDArray[np.floating], rng: np.random.Generator) -> int:
 
 def certain(token: int) -> Dist:
     """Return the distribution that holds one token only."""
-    return Dist(np.array([token], np.int32), np.ones(1))
+    return Dist(np.array([token], np.int32), _ONE)
 
 
 @dataclass(frozen=True, slots=True)
