@@ -1,12 +1,13 @@
 """How likely the target is to accept a guess of which its drafter is so and so confident."""
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 # Bins of confidence: fine towards 1, where most guesses of a good draft lie.
-_EDGES = np.array([0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96, 0.99, 0.998])
+_EDGES = 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96, 0.99, 0.998
 N_BINS = len(_EDGES) + 1
 # Rates of acceptance to begin with: of a drafter whose confidence is true, and of a draft model a
 # third as large as its target, for arg-max guesses and for drawn ones, as measured over code, chat,
@@ -53,7 +54,10 @@ class Acceptance:
 
     def probability(self, confidence: float) -> float:
         """Return how likely a guess is to be accepted."""
-        return float(self._rates()[_bin(confidence)])
+        at = _bin(confidence)
+        prior = _sigmoid(self._prior[at] + self._bias)
+        rate = (self._accepted[at] + _PRIOR_VOTES * prior) / (self._judged[at] + _PRIOR_VOTES)
+        return float(rate)
 
     def outlook(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return how often confidences of each bin come, and their probabilities; (N_BINS,) each.
@@ -96,4 +100,4 @@ def _sigmoid(logit: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _bin(confidence: float) -> int:
-    return int(np.searchsorted(_EDGES, confidence, side="right"))
+    return bisect_right(_EDGES, confidence)

@@ -90,7 +90,7 @@ class ModelDrafter:
         self.muted = ""
         if len(context) > model.n_ctx:
             self.muted = f"the draft's context of {model.n_ctx} tokens is full"
-        elif any(context[i] >= model.n_vocab for i in range(n_held, len(context))):
+        elif max(context[n_held:], default=0) >= model.n_vocab:
             self.muted = "the draft does not know a token of this text"
         return not self.muted
 

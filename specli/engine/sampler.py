@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import exp, log
+from math import exp, isfinite, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,7 @@ class LogitSampler:
             row = self._penalised(row, history)
         at = row.argmax()
         best = row[at]
-        if not np.isfinite(best):
+        if not isfinite(best):
             raise DecodeError(
                 f"the model computed {best} instead of logits", "is its file damaged?"
             )
@@ -85,7 +85,7 @@ class LogitSampler:
         Each lets the best n through for an n of its own, so only the best need sorting.
         """
         top_k, top_p = self._settings.top_k, self._settings.top_p
-        near = np.flatnonzero(row >= best + self._reach)  # much faster than a mask as an index
+        near = (row >= best + self._reach).nonzero()[0]  # much faster than a mask as an index
         if len(near) < top_k:
             near = np.arange(len(row))
         if 0 < top_k < len(near):

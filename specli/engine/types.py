@@ -33,7 +33,9 @@ class Dist:
         return at, self.ids[at] == tokens
 
     def at(self, tokens: NDArray[np.int32]) -> NDArray[np.floating]:
-        """Return the probabilities of some tokens."""
+        """Return the probabilities of some tokens, increasing ones."""
+        if len(self.ids) > tokens[-1] and self.ids[tokens[-1]] == tokens[-1]:
+            return self.p[tokens]  # nothing is left out before the last of them
         at, found = self.find(tokens)
         return np.where(found, self.p[at], 0.0)
 
@@ -44,6 +46,8 @@ class Dist:
 
     def draw(self, rng: np.random.Generator) -> int:
         """Draw one token. p may be any weights, not all zero; a weight of zero is never drawn."""
+        if len(self.ids) == 1:
+            return int(self.ids[0])
         # First a block of tokens, then one of the block: a sum over blocks is short and exact.
         first = 0
         weights = self.p
@@ -55,16 +59,18 @@ class Dist:
 
 
 _BLOCK = 256
+_ONE = np.ones(1)
+_ONE.setflags(write=False)
 
 
 def _pick(weights: NDArray[np.floating], rng: np.random.Generator) -> int:
-    total = np.cumsum(weights, dtype=np.float64)
-    return int(np.searchsorted(total, rng.random() * total[-1], side="right"))
+    total = weights.cumsum(dtype=np.float64)
+    return int(total.searchsorted(rng.random() * total[-1], side="right"))
 
 
 def certain(token: int) -> Dist:
     """Return the distribution that holds one token only."""
-    return Dist(np.array([token], np.int32), np.ones(1))
+    return Dist(np.array([token], np.int32), _ONE)
 
 
 @dataclass(frozen=True, slots=True)

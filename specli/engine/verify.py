@@ -33,11 +33,12 @@ def verify(
     stop = None  # the longest prefix that is kept so far, and what it takes to go on from there
     for i, guess in enumerate(guesses[:n_judged]):
         p = sampler.dist(rows[i], context)
-        q = guess.q or certain(guess.token)
-        rest = share - float(np.minimum(share * p.at(q.ids), q.p).sum())  # the residual's sum
+        shared, q = share * p.prob(guess.token), guess.q
+        both = float(np.minimum(share * p.at(q.ids), q.p).sum()) if q else min(shared, 1.0)
+        rest = share - both  # the residual's sum
         if stop is None or (rest > 0.0 and rng.random() < rest / (rest + (1.0 - share))):
-            stop = i, p, q, share
-        share = min(1.0, share * p.prob(guess.token) / q.prob(guess.token))
+            stop = i, p, q or certain(guess.token), share
+        share = min(1.0, shared / q.prob(guess.token) if q else shared)
         if share == 0.0:
             break
         context.append(guess.token)
