@@ -77,15 +77,15 @@ def main(
     if unknown:
         raise UsageError(f"--categories: no prompt is of {', '.join(sorted(unknown))}")
     registry = load_registry()
+    located = locate(target, registry)
     machine = Machine(
-        target=locate(target, registry),
+        target=located,
         draft=locate(draft, registry),
         peer=peer,
         n_threads=threads or psutil.cpu_count(logical=False) or 1,
         seed=seed,
-        texts={},
+        texts=render(located.path, plan.prompts),
     )
-    machine.texts.update(render(machine.target.path, plan.prompts))
     out.parent.mkdir(parents=True, exist_ok=True)
     found = load(out) if out.exists() else Records(None, ())
     columns = (

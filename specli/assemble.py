@@ -1,9 +1,9 @@
 """From settings and two files to a ready decoder: the one module that knows all the parts."""
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,7 +16,6 @@ from specli.backend.memory import gpu_free_bytes, measure_need
 from specli.backend.model import LlamaModel, Vocabulary
 from specli.cgroups import memory_free_bytes
 from specli.chat import Answerer, ChatTemplate
-from specli.engine.acceptance import DRAWN_RATES, GREEDY_RATES, TRUE_RATES, Acceptance
 from specli.engine.cache import Cache
 from specli.engine.costs import N_MAX, CostCurve, measure_costs
 from specli.engine.decode import Decoder, never
@@ -26,7 +25,8 @@ from specli.engine.sampler import LogitSampler, of_draft
 from specli.engine.stats import Stats
 from specli.engine.types import Planner
 from specli.errors import ModelError
-from specli.measurements import Measurements, file_identity
+from specli.learned import Learned
+from specli.measurements import file_identity
 from specli.memory import Need, Room, check_fit
 from specli.models.compatibility import check_pair, check_sidecar
 from specli.models.header import architecture_of, file_bytes
@@ -214,27 +214,18 @@ class _Parts:
         """Make what decides how many guesses to buy; measure what decodes cost, if it must know."""
         if self._settings.k is not None or guessers.method == "none":
             return FixedPlanner(self._settings.k or 0)
-        learned = Measurements(self._identity(pair))
-        greedy = self._settings.sampling.temperature == 0
-        held = _held(learned.load(), GREEDY_RATES if greedy else DRAWN_RATES)
-        target.costs = CostCurve(measure_costs(target.model, held.target_s, _TARGET_S))
-        draft = guessers.drafter.cache if guessers.drafter else None
-        if draft:
-            draft.costs = CostCurve(measure_costs(draft.model, held.draft_s, _DRAFT_S))
-        curves = {"target_s": target.costs, "draft_s": draft.costs if draft else None}
-
-        def save() -> None:
-            learned.save(
-                {name: curve.known() for name, curve in curves.items() if curve}
-                # How often n-grams are right is an affair of the text: that is not kept.
-                | {"acceptance": {"draft": held.acceptance["draft"].known()}}
-            )
-
-        self._stack.callback(save)
-        return AutoPlanner(target.costs, curves["draft_s"], held.acceptance)
+        learned = Learned(self._identity(pair), self._settings.sampling)
+        costs = CostCurve(measure_costs(target.model, learned.target_s, _TARGET_S))
+        target.costs, draft_costs = costs, None
+        if guessers.drafter:
+            draft = guessers.drafter.cache
+            draft_costs = CostCurve(measure_costs(draft.model, learned.draft_s, _DRAFT_S))
+            draft.costs = draft_costs
+        self._stack.callback(lambda: learned.save(costs, draft_costs))
+        return AutoPlanner(costs, draft_costs, learned.acceptance)
 
     def _identity(self, pair: Pair) -> dict[str, Any]:
-        """Return all that costs and acceptance depend on."""
+        """Return all that costs depend on, beside the machine."""
         settings = self._settings
         return {
             "llama.cpp": version(),
@@ -242,7 +233,6 @@ class _Parts:
             "draft": file_identity(pair.draft.path) if isinstance(pair.draft, Located) else None,
             "n_threads": self._n_threads,
             "n_gpu_layers": [settings.n_gpu_layers, settings.draft_n_gpu_layers],
-            "sampling": asdict(settings.sampling),
         }
 
     @property
@@ -254,41 +244,6 @@ class _Parts:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """What earlier sessions of a pair have learned."""
-
-    target_s: Mapping[int, float]
-    draft_s: Mapping[int, float]
-    acceptance: Mapping[str, Acceptance]
-
-
-def _held(learned: Mapping[str, Any], rates: Sequence[float]) -> _Held:
-    """Return it from a file's data; from data that make no sense, as if there were none.
-
-    rates: of acceptance of a draft model, to begin with.
-    """
-    try:
-        votes = learned.get("acceptance", {})
-        return _Held(
-            _seconds(learned.get("target_s", {})),
-            _seconds(learned.get("draft_s", {})),
-            {
-                "draft": Acceptance(rates, votes.get("draft")),
-                "ngram": Acceptance(TRUE_RATES),
-            },
-        )
-    except (ValueError, TypeError, AttributeError, KeyError):
-        return _held({}, rates)
-
-
-def _seconds(held: Mapping[str, float]) -> dict[int, float]:
-    known = {int(n): float(seconds) for n, seconds in held.items()}
-    if known and not (1 in known and all(0.0 < seconds < 1e6 for seconds in known.values())):
-        raise ValueError("these are no costs")
-    return known
 
 
 # Of the second that measuring may take at the start.

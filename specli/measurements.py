@@ -1,4 +1,4 @@
-"""What earlier sessions learned on this machine: one small file for each pair and its settings."""
+"""A small file for each pair and its settings, in the user's cache folder."""
 
 import hashlib
 import json

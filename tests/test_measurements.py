@@ -1,5 +1,6 @@
 """What is learned in one session is there in the next, and never in the way."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -42,8 +43,8 @@ def test_a_folder_that_cannot_be_written_is_left_alone(
     assert Measurements({}).load() == {}
 
 
-def run(tiny: Path, draft: str) -> AutoPlanner:
-    settings = Settings(sampling=SamplingSettings(temperature=0.0), n_threads=1)
+def run(tiny: Path, draft: str, temperature: float = 0.0) -> AutoPlanner:
+    settings = Settings(sampling=SamplingSettings(temperature), n_threads=1)
     pair = Pair(Located("target", tiny / "target.gguf"), Located("draft", tiny / draft))
     with open_session(pair, settings) as session:
         *_, done = session.answerer.complete("Once upon a time", 40)
@@ -61,6 +62,18 @@ def test_a_session_keeps_what_it_learned_for_its_own_pair(tiny: Path) -> None:
     assert len(first.target_s) > 5
     run(tiny, "hopeless.gguf")
     assert len([path for path in files() if path.suffix == ".json"]) == 2
+
+
+def test_costs_are_the_same_at_every_temperature_acceptance_is_not(tiny: Path) -> None:
+    for temperature in (0.0, 1.0, 0.0):
+        run(tiny, "draft.gguf", temperature)
+    (file,) = [path for path in files() if path.suffix == ".json"]
+    learned = json.loads(file.read_text())["learned"]
+    assert len(learned["acceptance"]) == 2
+    for temperature in range(2, 40):
+        run(tiny, "draft.gguf", temperature / 10)
+    learned = json.loads(file.read_text())["learned"]
+    assert len(learned["acceptance"]) == 16
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,11 @@ reaches says how much is left to gain, whatever the machine does.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-MAX_ROWS = 64
+import numpy as np
+
+from specli.engine.costs import N_MAX
+
 NGRAM_SIZES = range(8, 1, -1)
 
 
@@ -19,20 +21,17 @@ class Costs:
     target_s: Mapping[int, float]
     draft_s: float
 
-    def envelope(self, n_max: int = MAX_ROWS) -> list[float]:
-        """Return the seconds of a pass of at least n rows, for n = 1 to n_max (at index n - 1).
+    def envelope(self) -> list[float]:
+        """Return the seconds of a pass of at least n rows, from n = 1 on (at index n - 1).
 
         Between measured sizes lies a straight line. A pass of more rows can be the cheaper one: the
         rows that it has too many are left unused.
         """
-        measured = sorted(self.target_s.items())
-        seconds = {measured[0][0]: measured[0][1]}
-        for (a, a_s), (b, b_s) in pairwise(measured):
-            seconds |= {n: a_s + (b_s - a_s) * (n - a) / (b - a) for n in range(a + 1, b + 1)}
-        known = [seconds[n] for n in range(1, min(n_max, max(seconds)) + 1)]
-        for i in range(len(known) - 2, -1, -1):
-            known[i] = min(known[i], known[i + 1])
-        return known
+        rows = sorted(self.target_s)
+        n = np.arange(1, min(N_MAX, rows[-1]) + 1)
+        seconds = np.interp(n, rows, [self.target_s[some] for some in rows])
+        least: list[float] = np.minimum.accumulate(seconds[::-1])[::-1].tolist()
+        return least
 
 
 def least_seconds(costs: Costs, model: Sequence[int], ngram: Sequence[int]) -> float:
@@ -97,6 +96,6 @@ def _candidates(tokens: Sequence[int], found: Sequence[int]) -> set[int]:
 def _right(tokens: Sequence[int], at: int, source: int) -> int:
     """Return how many tokens from `source` on are those from `at` on, at most as a pass takes."""
     n = 0
-    while n < MAX_ROWS and at + n < len(tokens) and tokens[source + n] == tokens[at + n]:
+    while n < N_MAX and at + n < len(tokens) and tokens[source + n] == tokens[at + n]:
         n += 1
     return n

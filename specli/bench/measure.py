@@ -1,7 +1,7 @@
 """Runs contestants on this machine, and measures what passes cost on it."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -12,18 +12,19 @@ from tempfile import TemporaryDirectory
 from specli.assemble import Pair, open_session
 from specli.backend.context import ContextSettings, LlamaContext
 from specli.backend.model import LlamaModel
-from specli.bench.clairvoyant import MAX_ROWS, ngram_lengths, runs_of_right
+from specli.bench.clairvoyant import ngram_lengths, runs_of_right
 from specli.bench.contest import Contestant, Entry
 from specli.bench.peer import PeerRun, PeerSettings, peer_command, run_peer
 from specli.bench.prompts import Prompt
 from specli.bench.records import Foresight, Passes, Run
 from specli.chat import ChatTemplate, Done, Message
+from specli.engine.costs import N_MAX
 from specli.errors import ModelError
 from specli.models.store import Located
 from specli.settings import SamplingSettings, Settings
 
 N_CTX = 4096
-PASS_ROWS = (*range(1, 17), 20, 24, 32, 48, MAX_ROWS)
+PASS_ROWS = (*range(1, 17), 20, 24, 32, 48, N_MAX)
 N_TIMES = 3
 
 
@@ -36,7 +37,7 @@ class Machine:
     peer: Path | None
     n_threads: int
     seed: int
-    texts: dict[str, tuple[str, int]]  # by prompt id: what the model reads, and its tokens
+    texts: Mapping[str, tuple[str, int]]  # by prompt id: what the model reads, and its tokens
 
     def run(
         self, entry: Entry, prompt: Prompt, temperature: float, max_tokens: int, repeat: int
@@ -81,7 +82,7 @@ class Machine:
         """Measure what passes cost after the text of a plain run, the sizes in turn."""
         tokens = self._tokens(plain)
         with ExitStack() as stack:
-            target = self._context(stack, self.target, MAX_ROWS, mapped=True)
+            target = self._context(stack, self.target, N_MAX, mapped=True)
             draft = self._context(stack, self.draft, 1, mapped=False)
             for context in (target, draft):
                 _evaluate(context, tokens)
@@ -102,11 +103,11 @@ class Machine:
         prompt, answer = tokens[: plain.prompt_n], tokens[plain.prompt_n :]
         right: list[bool] = []
         with ExitStack() as stack:
-            draft = self._context(stack, self.draft, MAX_ROWS, mapped=False)
+            draft = self._context(stack, self.draft, N_MAX, mapped=False)
             _evaluate(draft, prompt[:-1])
             while len(right) < len(answer):
                 at = len(prompt) - 1 + len(right)
-                step = tokens[at : min(at + MAX_ROWS, len(tokens) - 1)]
+                step = tokens[at : min(at + N_MAX, len(tokens) - 1)]
                 guesses = draft.decode(step, len(step)).argmax(axis=1)
                 right += [bool(g == t) for g, t in zip(guesses, tokens[at + 1 :], strict=False)]
         return Foresight(
@@ -121,7 +122,7 @@ class Machine:
         self, entry: Contestant, text: str, temperature: float, max_tokens: int
     ) -> tuple[Done, tuple[int, ...]]:
         settings = Settings(
-            k=entry.k,  # None comes with --draft-tokens auto
+            k=entry.k,
             sampling=SamplingSettings(temperature, top_k=0, top_p=1.0, min_p=0.0),
             seed=self.seed,
             n_ctx=N_CTX,

@@ -135,6 +135,8 @@ def stats_line(stats: Stats, k: int | None, reason: Reason) -> str:
     parts = [f"{stats.predicted_n} tokens at {stats.predicted_per_second:.1f}/s"]
     if stats.method == "none":
         head = f"speculation off{f' ({stats.reason_off})' if stats.reason_off else ''}"
+    elif k is None and stats.plain_rounds == stats.draft_rounds:
+        head = f"speculation off ({stats.method}: {_why_plain(stats)})"
     else:
         head = f"speculation on ({stats.method}, {_k(stats, k)})"
         if stats.gain:
@@ -155,10 +157,14 @@ def _k(stats: Stats, k: int | None) -> str:
     said = f"k auto, {stats.mean_k:.1f} on average"
     if 2 * stats.plain_rounds > stats.draft_rounds:
         share = stats.plain_rounds / stats.draft_rounds
-        lookup = stats.method == "ngram"
-        why = "little is repeated" if lookup else "a guess costs more here than it brings"
-        said += f", off in {share:.0%} of the rounds: {why}"
+        said += f", off in {share:.0%} of the rounds: {_why_plain(stats)}"
     return said
+
+
+def _why_plain(stats: Stats) -> str:
+    if stats.method == "ngram":
+        return "little is repeated"
+    return "a guess costs more here than it brings"
 
 
 _CUT_SHORT: dict[Reason, str] = {

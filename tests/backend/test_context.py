@@ -35,6 +35,32 @@ def test_rows_are_the_logits_of_the_last_tokens(tiny: Path) -> None:
         assert many.length == 8
 
 
+def test_on_a_gpu_few_tokens_are_decoded_one_by_one(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A decode of another shape than the last one is dear there."""
+    with context(tiny / "target.gguf") as singly, context(tiny / "target.gguf") as at_once:
+        monkeypatch.setattr(singly, "_on_gpu", True)
+        for n in (1, 2, 3, 4):
+            rows = singly.decode(TEXT[:n], 1)
+            np.testing.assert_allclose(rows, at_once.decode(TEXT[:n], 1), atol=0.01)
+            assert singly.length == at_once.length
+        assert singly.decode(TEXT[:2], 2).shape == (2, 320)
+
+
+def test_one_by_one_too_the_context_ends_where_it_ends(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with context(tiny / "target.gguf", n_ctx=256) as opened:
+        monkeypatch.setattr(opened, "_on_gpu", True)
+        opened.decode((TEXT * 3)[:254], 0)
+        with pytest.raises(DecodeError, match="the context is full"):
+            opened.decode(TEXT[:3], 1)
+        assert opened.length <= 256
+        opened.truncate(254)
+        opened.decode(TEXT[:2], 1)
+
+
 @pytest.mark.parametrize("name", ["target", "swa"])
 def test_what_comes_after_a_rewind_is_as_if_nothing_had_been(tiny: Path, name: str) -> None:
     with context(tiny / f"{name}.gguf") as rewound, context(tiny / f"{name}.gguf") as fresh:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from specli.cli.output import stats_line
+from specli.engine.stats import Stats
 from tests.cli.conftest import Result
 
 Specli = Callable[..., Result]
@@ -199,3 +201,20 @@ def test_contexts_of_almost_nothing(specli: Specli, tiny: Path, n_ctx: int) -> N
 def test_bare_specli_shows_the_help(specli: Specli) -> None:
     assert specli().out == specli("--help").out
     assert "Commands:" in specli("models").out + specli("models").err
+
+
+@pytest.mark.parametrize(
+    ("plain_rounds", "said"),
+    [
+        (20, "speculation off (both: a guess costs more here than it brings): "),
+        (15, "off in 75% of the rounds: a guess costs more here than it brings): "),
+        (5, "speculation on (both, k auto, 2.0 on average): "),
+    ],
+)
+def test_the_statistics_say_when_speculation_turned_itself_off(
+    plain_rounds: int, said: str
+) -> None:
+    stats = Stats("both", draft_rounds=20, plain_rounds=plain_rounds, predicted_n=20)
+    stats.draft_n = 0 if plain_rounds == 20 else 40
+    assert said in stats_line(stats, None, "eog")
+    assert "k=3" in stats_line(stats, 3, "eog")

@@ -1,0 +1,55 @@
+"""What decodes of a pair cost and its guesses are worth, from one session to the next."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from typing import Any
+
+from specli.engine.acceptance import DRAWN_RATES, GREEDY_RATES, TRUE_RATES, Acceptance
+from specli.engine.costs import CostCurve
+from specli.measurements import Measurements
+from specli.settings import SamplingSettings
+
+_N_SAMPLINGS = 16  # of so many settings is kept how often guesses were right
+
+
+class Learned:
+    """What earlier sessions of a pair have learned; data that make no sense are as good as none.
+
+    Costs do not depend on how tokens are drawn, acceptance does. How often n-grams are right is an
+    affair of the text: that is not kept.
+    """
+
+    def __init__(self, identity: Mapping[str, Any], sampling: SamplingSettings) -> None:
+        """identity: all that costs depend on, beside the machine."""
+        self._file = Measurements(identity)
+        self._sampling = " ".join(map(str, astuple(sampling)))
+        rates = DRAWN_RATES if sampling.temperature else GREEDY_RATES
+        try:
+            self._parse(self._file.load(), rates)
+        except (ValueError, TypeError, AttributeError, KeyError):
+            self._parse({}, rates)
+
+    def save(self, target: CostCurve, draft: CostCurve | None) -> None:
+        """Keep what is known now."""
+        of_samplings = self._of_samplings | {self._sampling: self.acceptance["draft"].known()}
+        self._file.save(
+            {
+                "target_s": target.known(),
+                "draft_s": draft.known() if draft else {},
+                "acceptance": dict(list(of_samplings.items())[-_N_SAMPLINGS:]),
+            }
+        )
+
+    def _parse(self, held: Mapping[str, Any], rates: Sequence[float]) -> None:
+        self.target_s = _seconds(held.get("target_s", {}))
+        self.draft_s = _seconds(held.get("draft_s", {}))
+        self._of_samplings: dict[str, Any] = dict(held.get("acceptance", {}))
+        draft = Acceptance(rates, self._of_samplings.pop(self._sampling, None))
+        self.acceptance = {"draft": draft, "ngram": Acceptance(TRUE_RATES)}
+
+
+def _seconds(held: Mapping[str, float]) -> dict[int, float]:
+    known = {int(n): float(seconds) for n, seconds in held.items()}
+    if known and not (1 in known and all(0.0 < seconds < 1e6 for seconds in known.values())):
+        raise ValueError("these are no costs")
+    return known
