@@ -61,11 +61,11 @@ def test_auto_is_never_slower_than_plain_and_close_to_the_best_fixed_k(
     clock: Clock, curve: str, draft_s: dict[int, float], noise: float
 ) -> None:
     costs = CURVES[curve]
-    fixed = [tokens_per_second(clock, k, costs, draft_s, noise) for k in (0, 1, 2, 3, 5, 7, 15)]
+    assert tokens_per_second(clock, 0, costs, draft_s, noise) == pytest.approx(1.0)
     chosen = tokens_per_second(clock, auto(costs, draft_s), costs, draft_s, noise)
-    assert fixed[0] == pytest.approx(1.0)
     assert chosen >= 0.97
     if noise < 4.0:  # a draft that is poor, not hopeless, takes longer than this text to find out
+        fixed = [tokens_per_second(clock, k, costs, draft_s, noise) for k in (1, 2, 3, 5, 7, 15)]
         assert chosen >= (0.85 if draft_s is CHEAP else 0.8) * max(fixed)
 
 
