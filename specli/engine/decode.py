@@ -129,8 +129,9 @@ class Decoder:
         draft_s = self._draft_s - draft_s
         target_s = self.target.seconds - target_s
         host_s = time.perf_counter() - started - draft_s - target_s
-        done = Round(tokens, len(guesses), verdict.n_accepted, draft_s, target_s, host_s)
-        self.planner.observe(done, guesses)
+        seconds = draft_s, target_s, host_s
+        done = Round(tokens, tuple(guesses), verdict.n_accepted, *seconds, verdict.p)
+        self.planner.observe(done)
         return done
 
     def _guesses(self, limit: int) -> list[Guess]:

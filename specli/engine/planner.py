@@ -46,7 +46,7 @@ class FixedPlanner:
         """Keep all."""
         return len(guesses)
 
-    def observe(self, done: Round, guesses: Sequence[Guess]) -> None:
+    def observe(self, done: Round) -> None:
         """Learn nothing."""
 
     def costs(self) -> Costs | None:
@@ -139,7 +139,7 @@ class AutoPlanner:
         values = np.cumsum([0.0, *self._path]) + self._stop[: len(self._path) + 1]
         return n_drawn + int(np.argmax(values[n_drawn:]))
 
-    def observe(self, done: Round, guesses: Sequence[Guess]) -> None:
+    def observe(self, done: Round) -> None:
         """Learn from a finished round."""
         seconds = done.draft_s + done.target_s + done.host_s
         self._since_plan_s += seconds
@@ -148,9 +148,9 @@ class AutoPlanner:
         self._tokens = self._tokens * keep + len(done.tokens)
         self._seconds = self._seconds * keep + seconds
         self._credit_s = 0.0 if done.draft_s else self._credit_s + _PROBES * seconds
-        for guess, token in zip(guesses, done.tokens, strict=False):
+        for guess, token in zip(done.guesses, done.tokens, strict=False):
             self._acceptance[guess.source].observe(guess.confidence, guess.token == token)
-        if self._seen and len(done.tokens) > len(guesses):
+        if self._seen and len(done.tokens) > done.n_drafted:
             self._acceptance[self._seen.source].see(self._seen.confidence)
 
     def costs(self) -> Costs:

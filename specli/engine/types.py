@@ -95,11 +95,13 @@ class Verdict:
     """What the target said of the guesses: how many it keeps, and one token of its own.
 
     token is the correction after a rejection, the bonus after none, or the accepted guess that
-    ends the generation (which is then not counted in n_accepted).
+    ends the generation (which is then not counted in n_accepted). p: the target's probability of
+    each guess that it looked at.
     """
 
     n_accepted: int
     token: int
+    p: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +116,23 @@ class Prefill:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One pass of the target: its accepted guesses and, last, its own token."""
+    """One pass of the target: its accepted guesses and, last, its own token.
+
+    guesses: all that it judged. p: the target's probability of each that it came to look at.
+    """
 
     tokens: tuple[int, ...]
-    n_drafted: int
+    guesses: tuple[Guess, ...]
     n_accepted: int
     draft_s: float
     target_s: float
     host_s: float
+    p: tuple[float, ...] = ()
+
+    @property
+    def n_drafted(self) -> int:
+        """How many guesses there were."""
+        return len(self.guesses)
 
     def cut(self, n_tokens: int) -> "Round":
         """Return this round with only its first n_tokens tokens."""
@@ -245,8 +256,8 @@ class Planner(Protocol):
     def n_worth(self, guesses: Sequence[Guess]) -> int:
         """Return how many of the guesses to verify, now that there are no more."""
 
-    def observe(self, done: Round, guesses: Sequence[Guess]) -> None:
-        """Learn from a finished round and the guesses that were verified in it."""
+    def observe(self, done: Round) -> None:
+        """Learn from a finished round."""
 
     def costs(self) -> Costs | None:
         """Return what it believes that decodes cost; None where it does not care."""

@@ -30,10 +30,12 @@ def verify(
     n_judged = next((i + 1 for i, guess in enumerate(guesses) if guess.token in eog), len(guesses))
     context = list(history)
     share = 1.0
+    seen: list[float] = []
     stop = None  # the longest prefix that is kept so far, and what it takes to go on from there
     for i, guess in enumerate(guesses[:n_judged]):
         p = sampler.dist(rows[i], context)
-        shared, q = share * p.prob(guess.token), guess.q
+        seen.append(p.prob(guess.token))
+        shared, q = share * seen[-1], guess.q
         both = float(np.minimum(share * p.at(q.ids), q.p).sum()) if q else min(shared, 1.0)
         rest = share - both  # the residual's sum
         if stop is None or (rest > 0.0 and rng.random() < rest / (rest + (1.0 - share))):
@@ -44,10 +46,10 @@ def verify(
         context.append(guess.token)
     if stop is not None and not rng.random() < share:
         n_kept, p, q, share = stop
-        return Verdict(n_kept, residual(p, q, share).draw(rng))
+        return Verdict(n_kept, residual(p, q, share).draw(rng), tuple(seen))
     if context[-1] in eog and n_judged:
-        return Verdict(n_judged - 1, context[-1])
-    return Verdict(n_judged, sampler.dist(rows[n_judged], context).draw(rng))
+        return Verdict(n_judged - 1, context[-1], tuple(seen))
+    return Verdict(n_judged, sampler.dist(rows[n_judged], context).draw(rng), tuple(seen))
 
 
 def residual(p: Dist, q: Dist, share: float) -> Dist:

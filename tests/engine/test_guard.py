@@ -1,14 +1,15 @@
 """Rounds with guesses that bring less than plain ones are paused, each time for longer."""
 
 from specli.engine.guard import Guard
-from specli.engine.types import Round
+from specli.engine.types import Guess, Round
 
-PLAIN = Round((1,), 0, 0, 0.0, 1.0, 0.0)
+GUESS = Guess(1, None, 0.5)
+PLAIN = Round((1,), (), 0, 0.0, 1.0, 0.0)
 
 
 def speculative(seconds: float) -> Round:
     """Return a round of two tokens."""
-    return Round((1, 2), 2, 1, 0.2, seconds - 0.2, 0.0)
+    return Round((1, 2), (GUESS, GUESS), 1, 0.2, seconds - 0.2, 0.0)
 
 
 def pauses(guard: Guard, seconds: float, n: int) -> list[bool]:

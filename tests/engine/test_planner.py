@@ -101,7 +101,7 @@ def round_of(planner: AutoPlanner, confidences: list[float], right: int) -> int:
         guesses.append(guess)
     del guesses[planner.n_worth(guesses) :]
     n = min(right, len(guesses))
-    planner.observe(Round((*range(n), -1), len(guesses), n, 0.01 * len(guesses), 1.0, 0.0), guesses)
+    planner.observe(Round((*range(n), -1), tuple(guesses), n, 0.01 * len(guesses), 1.0, 0.0))
     return len(guesses)
 
 

@@ -234,7 +234,7 @@ def test_at_temperature_0_guesses_are_kept_up_to_the_first_that_is_wrong(draft: 
     guesses = [Guess(token, None, 0.5) for token in [*wanted[:2], (wanted[2] + 1) % N_VOCAB]]
     rows = np.array([target.row([*HISTORY, *wanted[:n]]) for n in range(4)])
     assert verify(rows, guesses, HISTORY, GREEDY, (), np.random.default_rng(0)) == Verdict(
-        2, wanted[2]
+        2, wanted[2], (1.0, 1.0, 0.0)
     )
 
 
