@@ -13,7 +13,9 @@ from specli.engine.types import Model
 N_MAX = 64
 # What to measure first: the ends of what is mostly used, then between them, then beyond.
 _ORDER = (1, 8, 4, 2, 16, 3, 6, 5, 12, 7, 32, 9, 10, 24, 48, 64)
-_N_TIMES = 3  # where the budget lasts; the fastest counts, the others had to wait or wake up
+# Where the budget lasts, all again, each twice in a row: the fastest counts. The others had to wait
+# or wake up, or came after one of another size, for which a GPU prepares itself anew.
+_AGAIN = tuple(n for n in _ORDER for _ in range(2)) * 2
 _PRIOR_SLOPE = 0.1  # of T(1), for each more token, where nothing but T(1) is known
 _CLIP = 0.25  # of the logarithm: how much of a decode's error is believed
 _LEAST_S = 1e-9
@@ -98,7 +100,7 @@ def measure_costs(model: Model, known: Mapping[int, float], budget_s: float) -> 
     """
     measured: dict[int, float] = {}
     end = time.perf_counter() + budget_s
-    for n in _ORDER * _N_TIMES:
+    for n in _ORDER + _AGAIN:
         if n in known or n > min(model.n_batch, model.n_ctx):
             continue
         held = {**known, **measured}

@@ -61,7 +61,7 @@ class AutoPlanner:
     tokens that it and what may follow it are expected to bring exceed the price of its time. That
     is a problem of optimal stopping, solved backwards over the number of guesses n and the
     probability p that all of them are right, with
-    stop(n) = -rate T(n + 1) and
+    stop(n) = -rate (T(n + 1) + (n + 1) T_host) and
     go(n, p) = -rate T_draft + E max(stop(n), p a + max(stop, go)(n + 1, p a)),
     where a, the acceptance of the next guess, is known only once it is made.
     """
@@ -75,6 +75,7 @@ class AutoPlanner:
         self._acceptance = acceptance
         self._tokens = _ROUNDS / 2
         self._seconds = self._tokens * target.at(1)
+        self._host_s = 0.0  # of a row: judging it, and guessing what it judges
         self._credit_s = 0.0
         self._since_plan_s = 0.0
         self._guard = Guard()
@@ -147,6 +148,7 @@ class AutoPlanner:
         keep = 1.0 - 1.0 / _ROUNDS
         self._tokens = self._tokens * keep + len(done.tokens)
         self._seconds = self._seconds * keep + seconds
+        self._host_s = self._host_s * keep + done.host_s / (done.n_drafted + 1) / _ROUNDS
         self._credit_s = 0.0 if done.draft_s else self._credit_s + _PROBES * seconds
         for guess, token in zip(done.guesses, done.tokens, strict=False):
             self._acceptance[guess.source].observe(guess.confidence, guess.token == token)
@@ -174,7 +176,8 @@ class AutoPlanner:
     def _plan(self) -> None:
         """Solve the stopping problem for the present rate, costs and outlook."""
         self._price = self._rate
-        self._stop = -self._price * self._target.seconds[1:]
+        n_rows = np.arange(1, N_MAX + 1)
+        self._stop = -self._price * (self._target.seconds[1:] + n_rows * self._host_s)
         self._stop[0] *= 1.0 - _MARGIN
         self._go = np.full((_HORIZON + 1, len(_GRID)), -np.inf)
         if not self._draft:

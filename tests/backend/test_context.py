@@ -48,6 +48,24 @@ def test_on_a_gpu_few_tokens_are_decoded_one_by_one(
         assert singly.decode(TEXT[:2], 2).shape == (2, 320)
 
 
+@pytest.mark.parametrize("name", ["target", "swa"])
+def test_on_a_gpu_more_are_decoded_than_are_judged_and_forgotten_again(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    path = tiny / f"{name}.gguf"
+    with context(path, n_ctx=256) as padded, context(path, n_ctx=256) as plain:
+        monkeypatch.setattr(padded, "_on_gpu", True)
+        for n in (2, 3, 4, 5, 8):
+            rows = padded.decode(TEXT[:n], n)
+            np.testing.assert_allclose(rows, plain.decode(TEXT[:n], n), atol=0.01)
+            assert padded.length == plain.length
+        for opened in (padded, plain):
+            opened.decode((TEXT * 3)[: 253 - opened.length], 0)
+        rows = padded.decode(TEXT[:3], 3)  # to the very end of the context
+        np.testing.assert_allclose(rows, plain.decode(TEXT[:3], 3), atol=0.01)
+        assert padded.length == 256
+
+
 def test_one_by_one_too_the_context_ends_where_it_ends(
     tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

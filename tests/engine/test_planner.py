@@ -88,7 +88,9 @@ def test_four_rows_are_taken_where_three_cost_more() -> None:
     assert round_of(planner, [0.95] * 8, right=3) == 3
 
 
-def round_of(planner: AutoPlanner, confidences: list[float], right: int) -> int:
+def round_of(
+    planner: AutoPlanner, confidences: list[float], right: int, host_s: float = 0.0
+) -> int:
     """Play one round in which the draft offers guesses; return how many the planner took."""
     guesses: list[Guess] = []
     planner.begin(16)
@@ -101,8 +103,18 @@ def round_of(planner: AutoPlanner, confidences: list[float], right: int) -> int:
         guesses.append(guess)
     del guesses[planner.n_worth(guesses) :]
     n = min(right, len(guesses))
-    planner.observe(Round((*range(n), -1), tuple(guesses), n, 0.01 * len(guesses), 1.0, 0.0))
+    host_s *= len(guesses) + 1
+    planner.observe(Round((*range(n), -1), tuple(guesses), n, 0.01 * len(guesses), 1.0, host_s))
     return len(guesses)
+
+
+def test_the_time_of_the_host_has_its_price_too() -> None:
+    costs = {1: 1.0, 2: 1.05, 64: 4.15}
+    ks = []
+    for host_s in (0.0, 0.2):
+        planner = auto(costs, {1: 0.05})
+        ks.append(sum(round_of(planner, [0.93] * 16, 6, host_s) for _ in range(40)))
+    assert ks[1] < ks[0]
 
 
 def test_it_stops_where_the_draft_is_unsure_and_goes_on_where_it_is_sure() -> None:
