@@ -278,7 +278,7 @@ MUTATIONS = {
     "forgets the share": ("residual(p, q, share).draw", "residual(p, q, 1.0).draw"),
     "judges guess by guess, but keeps the share": ("rng.random() < rest", "0.5 < rest"),
     "stops where it should not": ("rest / (rest + (1.0 - share))", "rest"),
-    "forgets the share of the guesses before": ("share * p.prob(", "p.prob("),
+    "forgets the share of the guesses before": ("share * seen[-1]", "seen[-1]"),
 }
 
 
