@@ -20,12 +20,15 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """One way to run specli. k: guesses in a round, None for as many as pay. draft: for run()."""
+    """One way to run specli. k: guesses in a round, None for as many as pay. draft: for run().
+
+    draft: none, model for the only one there is, or its label.
+    """
 
     name: str
     group: Group
     k: int | None
-    draft: Literal["none", "model"]
+    draft: str
 
 
 Entry: TypeAlias = Contestant | PeerSettings

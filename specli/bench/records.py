@@ -21,8 +21,8 @@ SCHEMA = 2
 class ModelFile:
     """A file of weights, and what it takes in memory. Empty or 0: not known.
 
-    name: of the file. description: architecture, size, quantization. cache_bytes: of its KV cache;
-    compute_bytes: of scratch buffers and rows of logits.
+    name: of the file. label: what the command called it. description: architecture, size,
+    quantization. cache_bytes: of its KV cache; compute_bytes: of scratch buffers and logits.
     """
 
     name: str
@@ -32,6 +32,7 @@ class ModelFile:
     weights_bytes: int = 0
     cache_bytes: int = 0
     compute_bytes: int = 0
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +85,9 @@ class Rounds:
 class Run:
     """One answer. max_tokens: how many were wanted. seconds: from the prompt's end to the last.
 
-    contestant: plain, auto, k=N, or what a peer is called. draft: the name of the file that
-    guessed, ngram or none; k: guesses in a round, None for as many as pay. stats: with the names of
+    contestant: plain, auto, k=N, or what a peer is called. draft: what guessed: the label of its
+    file, or the name where that has none; ngram or none. k: guesses in a round, None for as many as
+    pay. stats: with the names of
     the command line's. at_s: seconds from the benchmark's begin to its own. energy_j: of the
     processor meanwhile, None where the machine does not tell. reason: why it ended.
     """
@@ -128,8 +130,8 @@ class Run:
 class Passes:
     """What passes cost. target_s: seconds by number of rows. draft_s: of one guess.
 
-    category: the text after which they were measured, "" for none. draft: the name of its file, ""
-    where no model guesses; then draft_s is 0.
+    category: the text after which they were measured, "" for none. draft: as of a Run, "" where no
+    model guesses; then draft_s is 0.
     """
 
     category: str
@@ -183,12 +185,12 @@ class Records:
 class Recorder:
     """Appends records to a file, each for good before the next run begins."""
 
-    def __init__(self, path: Path, setup: Setup, known: Records | None = None) -> None:
-        """known: what the file holds already. A last line that was cut there is taken away."""
+    def __init__(self, path: Path, setup: Setup) -> None:
+        """A last line that was cut in a file that exists already is taken away."""
         self.path = path
         self._setup = setup
-        self._told = bool(known and known.setup == setup)
-        if known:
+        self._told = False
+        if path.exists():
             _mend(path)
 
     def write(self, record: Record) -> None:
@@ -250,7 +252,9 @@ def _parse(line: dict[str, Any]) -> Setup | Record:
     if line.pop("schema") != SCHEMA:
         raise ValueError("another schema")
     kind = _KINDS[line.pop("kind")]
-    values = {key: tuple(v) if isinstance(v, list) else v for key, v in line.items()}
+    values: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in line.items()
+    }
     if kind is Setup:
         values["target"] = ModelFile(**values["target"])
         values["drafts"] = tuple(ModelFile(**draft) for draft in values["drafts"])
