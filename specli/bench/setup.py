@@ -68,7 +68,7 @@ def model_file(
 
     on_share: told how much of it, 0 to 1, is hashed; a False breaks that off with Interrupted.
     """
-    with LlamaModel(model.path, vocabulary_only=True) as weights:
+    with LlamaModel(model.path, allocated=False) as weights:
         description = weights.description
     return ModelFile(
         name=model.path.name,

@@ -39,8 +39,9 @@ class Way:
 class Line:
     """One way beside plain decoding, in one category at one temperature.
 
-    plain, speed: tokens per second. ratio: of the two, of the same prompt and repeat. acceptance:
-    of guesses, None where there were none. mean_k: guesses in a round.
+    plain, speed: tokens per second. ratio: of the two, of the same prompt and repeat; n_pairs: how
+    many such there are. acceptance: of guesses, None where there were none. mean_k: guesses in a
+    round.
     """
 
     category: str
@@ -51,6 +52,7 @@ class Line:
     acceptance: float | None
     tokens_per_round: float
     mean_k: float
+    n_pairs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,8 @@ def verdict(some: Sequence[Line]) -> str:
         parts.append(f"slower for {_named(slower, ' times as fast')}")
     if others:
         parts.append(f"no clear difference for {_named(others, ' times as fast')}")
+    if all(line.n_pairs == 1 for line in some):
+        parts.append("one run of each, so nothing is known of how far such numbers vary")
     return "; ".join(parts)
 
 
@@ -178,6 +182,7 @@ def _line(category: str, way: Way, pairs: Sequence[tuple[Run, Run]]) -> Line:
         acceptance=n_accepted / n_drafted if n_drafted else None,
         tokens_per_round=sum(run.tokens for run in runs) / n_rounds if n_rounds else 0.0,
         mean_k=n_drafted / n_rounds if n_rounds else 0.0,
+        n_pairs=len(pairs),
     )
 
 

@@ -43,7 +43,7 @@ class Bench:
     draft_s: Mapping[str, Mapping[int, float]]
     began: float  # by time.perf_counter
     meter: EnergyMeter = field(default_factory=EnergyMeter)
-    _acceptance: dict[tuple[str, SamplingSettings], Mapping[str, Acceptance]] = field(
+    _acceptance: dict[tuple[str, SamplingSettings], dict[str, Acceptance]] = field(
         default_factory=dict
     )
 
@@ -57,10 +57,13 @@ class Bench:
             seed=(self.settings.seed or 0) + repeat,
             sampling=replace(self.settings.sampling, temperature=temperature),
         )
-        pair = Pair(self.target, self.drafts.get(contestant.draft, contestant.draft))
-        session = new_session(
-            self.models, pair, settings, lambda: self._knowledge(contestant.draft, pair, settings)
-        )
+        draft = contestant.draft
+
+        def know() -> Knowledge:
+            known = self.acceptance(draft, settings.sampling)
+            return Knowledge(self.target_s, self.draft_s.get(draft, {}), known)
+
+        session = new_session(self.models, self._pair(draft), settings, know)
         text, rounds, done = self.text(prompt), [], None
         before, at_s = self.meter.read(), time.perf_counter() - self.began
         for event in session.answerer.complete(text, n):
@@ -88,7 +91,7 @@ class Bench:
             seconds=stats.predicted_s,
             stats=stats.as_dict(),
             answer=tuple(history[-stats.predicted_n :]) if contestant.group == "plain" else (),
-            draft=contestant.draft,
+            draft=draft,
             k=contestant.k,
             reason=done.reason,
             at_s=round(at_s, 3),
@@ -124,14 +127,17 @@ class Bench:
         of_drafts = {label: _of_prompt(costs) for label, costs in self.draft_s.items()}
         return Speeds(_of_prompt(self.target_s), self.target_s[1], of_drafts)
 
-    def _knowledge(self, draft: str, pair: Pair, settings: Settings) -> Knowledge:
-        """Return what the planner of every run begins with: what was known before the first."""
-        key = draft, settings.sampling
+    def acceptance(self, draft: str, sampling: SamplingSettings) -> dict[str, Acceptance]:
+        """Return what was known of guesses before the first run, for one planner to go on with."""
+        key = draft, sampling
         if key not in self._acceptance:
-            learned = Learned(identity(pair, settings), settings.sampling)
+            pair = self._pair(draft)
+            learned = Learned(identity(pair, self.settings), sampling)
             self._acceptance[key] = learned.acceptance
-        acceptance = deepcopy(self._acceptance[key])
-        return Knowledge(self.target_s, self.draft_s.get(draft, {}), acceptance)
+        return deepcopy(self._acceptance[key])
+
+    def _pair(self, draft: str) -> Pair:
+        return Pair(self.target, self.drafts.get(draft, draft))
 
 
 def measured(model: Model, most_s: float) -> dict[int, float]:

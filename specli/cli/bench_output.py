@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 
 from rich.console import Console
@@ -27,8 +28,10 @@ from specli.cli.table import table
 from specli.text import human_size, terminal_safe
 
 _POSITIONS = 12  # that are shown
+_WIDTH = 80
+_NAME = 26
 _HEAD: tuple[str, ...] = (
-    *("category", "with", "plain/s", "spec/s", "ratio", "min-max"),
+    *("category", "plain/s", "spec/s", "ratio", "min-max"),
     *("accepted", "tok/round", "k"),
 )
 
@@ -77,42 +80,42 @@ def report(setup: Setup, runs: Sequence[Run], target: str, told: Mapping[str, st
     several = len({way.draft for way in ways(runs)}) > 1
     said = [f"{setup.cpu}, {setup.n_threads} threads; target {setup.target.name}", ""]
     for temperature in temperatures(runs):
-        said += [*_temperature(runs, temperature, several, advice), ""]
+        said += [f"temperature {temperature:g}", ""]
+        said += [*_temperature(lines(runs, temperature), several, advice), ""]
     said += [*_details(setup, runs, advice, several), ""]
-    said += [*_advised(advice, several), _settings_line(advice, target, told)]
-    return [line.rstrip() for line in said]
-
-
-def _settings_line(advice: Advice, target: str, told: Mapping[str, str]) -> str:
-    """Return the command that uses what was best."""
-    command = ["specli", "run", "--target", target]
-    way = advice.way
-    flags = ["--draft", told[way.draft], "--draft-tokens", way.k] if way else ["--draft", "none"]
-    return f"keep: {shlex.join([*command, *flags])}"
-
-
-def _temperature(
-    runs: Sequence[Run], temperature: float, several: bool, advice: Advice
-) -> list[str]:
-    some = lines(runs, temperature)
-    found = list(dict.fromkeys(line.way for line in some))
-    rows = [_HEAD, *(_row(line, several) for line in some)]
-    if len(found) == 1:  # then every line is of the same
-        rows = [(row[0], *row[2:]) for row in rows]
-    said = [f"temperature {temperature:g}", "", *table(rows, left=1 + (len(found) > 1))]
-    best = max(found, key=lambda way: gain(line for line in some if line.way == way), default=None)
-    shown = advice.way if advice.way in found else best
-    if shown:
-        of_shown = [line for line in some if line.way == shown]
-        said += ["", f"{_name(shown, several)}: {verdict(of_shown)}"]
+    said += [*_wrapped(_advised(advice, several)), _settings_line(advice, target, told)]
     return said
 
 
-def _row(line: Line, several: bool) -> tuple[str, ...]:
+def _temperature(some: Sequence[Line], several: bool, advice: Advice) -> list[str]:
+    """Return the table of the best way, what it says, and the ratios of all where there are more.
+
+    some: of one temperature.
+    """
+    found = list(dict.fromkeys(line.way for line in some))
+    gains = {way: gain(line for line in some if line.way == way) for way in found}
+    shown = advice.way if advice.way in gains else max(found, key=lambda way: gains[way])
+    of_shown = [line for line in some if line.way == shown]
+    said = table([_HEAD, *map(_row, of_shown)])
+    said += ["", *_wrapped(f"{_name(shown, several)}: {verdict(of_shown)}")]
+    if len(found) == 1:
+        return said
+    categories = list(dict.fromkeys(line.category for line in some))
+    ratios = {(line.way, line.category): f"{line.ratio.median:.2f}" for line in some}
+    matrix = [
+        (_short(_name(way, several)), *(ratios.get((way, c), "-") for c in categories))
+        for way in found
+    ]
+    overall = [f"{gains[way]:.2f}" for way in found]
+    rows = [("times as fast", *categories, "all")]
+    rows += [(*row, mean) for row, mean in zip(matrix, overall, strict=True)]
+    return [*said, "", *table(rows)]
+
+
+def _row(line: Line) -> tuple[str, ...]:
     ratio = line.ratio
     return (
         line.category,
-        _name(line.way, several),
         f"{line.plain.median:.1f}",
         f"{line.speed.median:.1f}",
         f"{ratio.median:.2f}",
@@ -121,6 +124,14 @@ def _row(line: Line, several: bool) -> tuple[str, ...]:
         f"{line.tokens_per_round:.2f}",
         f"{line.mean_k:.1f}",
     )
+
+
+def _settings_line(advice: Advice, target: str, told: Mapping[str, str]) -> str:
+    """Return the command that uses what was best."""
+    command = ["specli", "run", "--target", target]
+    way = advice.way
+    flags = ["--draft", told[way.draft], "--draft-tokens", way.k] if way else ["--draft", "none"]
+    return f"keep: {shlex.join([*command, *flags])}"
 
 
 def _details(setup: Setup, runs: Sequence[Run], advice: Advice, several: bool) -> list[str]:
@@ -132,31 +143,42 @@ def _details(setup: Setup, runs: Sequence[Run], advice: Advice, several: bool) -
     if rates := by_position(some):
         more = " ..." if len(rates) > _POSITIONS else ""
         shown = " ".join(f"{rate:.0%}" for rate in rates[:_POSITIONS])
-        said.append(f"accepted at position 1, 2, ... of {name}: {shown}{more}")
+        said.append(f"accepted at position 1, 2, ... of {name}:")
+        said.append(f"  {shown}{more}")
     split = ", ".join(f"{part} {share:.0%}" for part, share in time_split(some).items())
     said.append(f"time of {name}: {split}")
-    said += [_memory("target", setup.target), *(_memory("draft", d) for d in setup.drafts)]
     plain = [run for run in runs if run.contestant == PLAIN.name]
     joules = joules_per_token(plain), joules_per_token(some)
     if joules[0] is not None and joules[1] is not None:
         said.append(f"energy of a token: plain {joules[0]:.2f} J, {name} {joules[1]:.2f} J")
-    return said
+    return [*said, "", *_memory([setup.target, *setup.drafts])]
 
 
-def _memory(role: str, file: ModelFile) -> str:
-    parts = {"weights": file.weights_bytes, "KV cache": file.cache_bytes}
-    parts |= {"buffers": file.compute_bytes}
-    shown = ", ".join(f"{part} {human_size(n)}" for part, n in parts.items() if n)
-    return f"memory of the {role} {file.label or file.name}: {shown or 'not known'}"
+def _memory(files: Sequence[ModelFile]) -> list[str]:
+    rows = [("memory", "weights", "KV cache", "buffers")]
+    for file in files:
+        sizes = file.weights_bytes, file.cache_bytes, file.compute_bytes
+        weights, cache, compute = (human_size(n) if n else "-" for n in sizes)
+        rows.append((_short(file.label or file.name), weights, cache, compute))
+    return table(rows)
 
 
-def _advised(advice: Advice, several: bool) -> list[str]:
+def _advised(advice: Advice, several: bool) -> str:
     gained = f"{advice.gain:.2f} times as fast as plain decoding"
     if advice.way is None:
-        return [f"Not worth it here: at best {gained}, over all that was run."]
+        return f"Not worth it here: at best {gained}, over all that was run."
     draft = advice.way.draft
     what = f"best draft: {draft}, k {advice.way.k}" if several else f"best: k {advice.way.k}"
-    return [f"Worth it here; {what}: {gained}, over all that was run."]
+    return f"Worth it here; {what}: {gained}, over all that was run."
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def _short(name: str) -> str:
+    """Return a name that leaves a table its place: of a long one the end, which tells more."""
+    return name if len(name) <= _NAME else f"...{name[3 - _NAME :]}"
 
 
 def _name(way: Way, several: bool) -> str:
