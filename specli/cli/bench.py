@@ -122,8 +122,9 @@ def bench_pair(
 ) -> None:
     """Say whether speculation is worth it on this machine, for what, and with which settings.
 
-    Plain and speculative decoding answer the same prompts in turn, each run cold. Ctrl-C keeps what
-    is done. The records of all runs go to a file, with --json to stdout too.
+    Plain and speculative decoding answer the same prompts in turn, each run cold. An answer has
+    128 tokens where --max-tokens does not say otherwise, and the seed is 1. Ctrl-C keeps what is
+    done. The records of all runs go to a file, with --json to stdout too.
 
     \b
     Examples:

@@ -77,6 +77,12 @@ def checked(options: ModelOptions, wanted: Wanted) -> Plan:
     )
 
 
+def as_run(options: ModelOptions) -> ModelOptions:
+    """Fill in what the user has chosen for this target, unless that was not to speculate."""
+    chosen = with_choices(options)
+    return options if options.draft is None and chosen.draft == "none" else chosen
+
+
 def labelled(
     references: Sequence[str | None], guessers: Sequence[Located | str]
 ) -> tuple[dict[str, Located | str], dict[str, str]]:
@@ -124,7 +130,7 @@ def _drafts(options: ModelOptions, drafts: str | None) -> tuple[str | None, ...]
         return (options.draft,)
     if options.draft is not None:
         raise UsageError("--draft and --drafts exclude each other")
-    of_run = with_choices(options).draft
+    of_run = as_run(options).draft
     found = tuple(of_run if name == "auto" else name for name in names(drafts))
     if not found:
         raise UsageError("--drafts is empty", "name models, ngram and auto, with commas between")

@@ -14,10 +14,10 @@ from specli.bench.setup import describe, model_file
 from specli.bench.summary import advise
 from specli.bench.trial import Bench, hold, measured
 from specli.cli.bench_output import Bar, report
-from specli.cli.bench_plan import Plan, Wanted, absolute, checked, fitting, labelled
+from specli.cli.bench_plan import Plan, Wanted, absolute, as_run, checked, fitting, labelled
 from specli.cli.interrupt import Interrupt
 from specli.cli.options import ModelOptions
-from specli.cli.session import find_models, with_choices
+from specli.cli.session import find_models
 from specli.cli.streams import say, write
 from specli.config import PairChoice, save_pair
 from specli.engine.costs import N_MAX
@@ -36,7 +36,7 @@ def run_bench(options: ModelOptions, wanted: Wanted) -> None:
     """Measure, say what came out, keep it. Raises Interrupted when what is done has been shown."""
     began, reference = time.perf_counter(), options.target or DEFAULT_TARGET
     if wanted.drafts is None:
-        options = with_choices(options)
+        options = as_run(options)
     plan = checked(options, wanted)
     target, guessers = find_models(options, plan.drafts)
     drafts, told = labelled(plan.drafts, guessers)

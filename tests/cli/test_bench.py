@@ -129,6 +129,16 @@ def test_bench_and_chat_take_what_was_chosen_too(
     assert json.loads(talk.out.splitlines()[0])["settings"]["k"] == 2
 
 
+def test_that_plain_decoding_was_chosen_can_be_found_wrong_again(
+    specli: Specli, tiny: Path, tmp_path: Path, few: list[object]
+) -> None:
+    save_pair(str(tiny / "target.gguf"), PairChoice("none", "auto"))
+    for name, more in (("a", ()), ("b", ("--drafts", "auto"))):
+        done = specli(*few, "--repeat", 1, *more, "--out", tmp_path / f"{name}.jsonl")
+        assert done.code == 0
+        assert {r.draft for r in records(tmp_path, f"{name}.jsonl").runs()} == {"none", "ngram"}
+
+
 def test_a_broken_config_is_one_line(specli: Specli, tiny: Path) -> None:
     config_file().parent.mkdir(parents=True)
     config_file().write_text("pairs = 3")
