@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Mapping
-from math import inf, log
+from math import exp, inf, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ _ORDER = (1, 8, 4, 2, 16, 3, 6, 5, 12, 7, 32, 9, 10, 24, 48, 64)
 # Where the budget lasts, all again, each twice in a row: the fastest counts. The others had to wait
 # or wake up, or came after one of another size, for which a GPU prepares itself anew.
 _AGAIN = tuple(n for n in _ORDER for _ in range(2)) * 2
+_REFRESHED = _AGAIN[:8]  # of what is known from another time
 _PRIOR_SLOPE = 0.1  # of T(1), for each more token, where nothing but T(1) is known
 _CLIP = 0.25  # of the logarithm: how much of a decode's error is believed
 _LEAST_S = 1e-9
@@ -95,19 +96,22 @@ def _interpolated(measured: dict[int, float]) -> NDArray[np.float64]:
 def measure_costs(model: Model, known: Mapping[int, float], budget_s: float) -> dict[int, float]:
     """Time decodes of an empty sequence, as many as the budget allows; leave it empty.
 
-    known: what was measured before, in seconds by n; that is not measured again. Returns all that
-    is known then, T(1) among it, whatever it costs.
+    known: what was measured or learned another time, in seconds by n. A few of these are measured
+    again, and the others move with them: what a busy hour taught does not outlast it. Returns all
+    that is known then, T(1) among it, whatever it costs.
     """
     measured: dict[int, float] = {}
     end = time.perf_counter() + budget_s
-    for n in _ORDER + _AGAIN:
-        if n in known or n > min(model.n_batch, model.n_ctx):
+    for n in _REFRESHED if known else _ORDER + _AGAIN:
+        if n > min(model.n_batch, model.n_ctx):
             continue
         held = {**known, **measured}
         if held and time.perf_counter() + _interpolated(held)[n] > end:
             continue
         measured[n] = min(_time(model, n), measured.get(n, inf))
-    return {**known, **measured}
+    moved = [log(seconds / known[n]) for n, seconds in measured.items() if n in known]
+    ratio = exp(sum(moved) / len(moved)) if moved else 1.0
+    return {n: seconds * ratio for n, seconds in known.items()} | measured
 
 
 def _time(model: Model, n: int) -> float:

@@ -74,6 +74,16 @@ def test_measuring_keeps_to_its_budget_and_to_what_is_known(clock: Clock) -> Non
     assert clock.now <= 20.0
     assert model.length == 0
     assert measure_costs(model, {}, 0.0).keys() == {1}
-    more = measure_costs(model, measured, 20.0)
-    assert set(more) > set(measured)
-    assert all(more[n] == measured[n] for n in measured)
+
+
+def test_what_is_known_moves_with_what_is_measured_again(clock: Clock) -> None:
+    model = FakeModel(0)
+    model.n_batch = 64
+    clock.times(model, STEPS)
+    measured = measure_costs(model, {}, 200.0)
+    of_a_busy_hour = {n: 1.5 * seconds for n, seconds in measured.items()}
+    started = clock.now
+    again = measure_costs(model, of_a_busy_hour, 20.0)
+    assert again == pytest.approx(measured)
+    assert clock.now - started <= 20.0
+    assert measure_costs(model, measured, 0.0) == measured
