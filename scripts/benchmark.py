@@ -2,9 +2,7 @@
 
 import os
 import shlex
-import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -13,18 +11,17 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from specli import __version__
 from specli.bench.contest import Contest, Plan, entries
-from specli.bench.measure import Machine, render
+from specli.bench.measure import N_CTX, Machine, render
 from specli.bench.peer import peer_version
 from specli.bench.prompts import load_prompts
-from specli.bench.records import Records, Setup, load
+from specli.bench.records import Recorder, Records, Setup, load
 from specli.bench.report import report
-from specli.doctor.cpu import cpu
+from specli.bench.setup import describe, model_file
 from specli.errors import Interrupted, SpecliError, UsageError
-from specli.models.header import file_bytes
 from specli.models.registry import load_registry
 from specli.models.store import locate
+from specli.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 CATEGORIES = "code,chat,story,edit,extract"
@@ -87,12 +84,11 @@ def main(
         texts=render(located.path, plan.prompts),
     )
     out.parent.mkdir(parents=True, exist_ok=True)
-    found = load(out) if out.exists() else Records(None, ())
+    found = load(out) if out.exists() else Records()
     columns = (
         *(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()),
         *(TextColumn("tokens,"), TimeRemainingColumn(), TextColumn("left")),
     )
-    described = setup(machine)
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=plan.n_tokens())
 
@@ -100,7 +96,8 @@ def main(
             bar.update(task, advance=n_done, description=what or None)
 
         try:
-            Contest(plan, machine, out, described, list(found.all), on_run).hold()
+            recorder = Recorder(out, setup(machine))
+            Contest(plan, machine, recorder, list(found.all), on_run).hold()
         except (KeyboardInterrupt, Interrupted):
             raise Interrupted("interrupted", "the same command goes on from here") from None
     write_report(out)
@@ -109,27 +106,13 @@ def main(
 def setup(machine: Machine) -> Setup:
     """Describe this run; files by name only."""
     words = [Path(word).name if os.sep in word else word for word in sys.argv[1:]]
-    return Setup(
-        cpu=cpu()[0],
-        n_cores=psutil.cpu_count(logical=False) or 1,
-        n_threads=machine.n_threads,
-        specli=__version__,
-        commit=commit(),
-        llama=f"llama-cpp-python {version('llama-cpp-python')}",
+    return describe(
+        model_file(machine.target),
+        [model_file(machine.draft)],
+        Settings(seed=machine.seed, n_threads=machine.n_threads, n_ctx=N_CTX),
+        shlex.join(["scripts/benchmark", *words]),
         peer=peer_version(machine.peer) if machine.peer else "",
-        target=machine.target.path.name,
-        target_bytes=file_bytes(machine.target.path),
-        draft=machine.draft.path.name,
-        draft_bytes=file_bytes(machine.draft.path),
-        command=shlex.join(["scripts/benchmark", *words]),
     )
-
-
-def commit() -> str:
-    """Return the commit of this repository, "" outside of one."""
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 def write_report(path: Path) -> None:

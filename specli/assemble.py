@@ -1,21 +1,16 @@
-"""From settings and two files to a ready decoder: the one module that knows all the parts."""
+"""From loaded models to ready decoders: the one module that knows all the parts."""
 
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-import psutil
 
-from specli.backend.context import ContextSettings, LlamaContext
 from specli.backend.library import version
-from specli.backend.memory import gpu_free_bytes, measure_need
-from specli.backend.model import LlamaModel, Vocabulary
-from specli.cgroups import memory_free_bytes
-from specli.chat import Answerer, ChatTemplate
+from specli.chat import Answerer
+from specli.engine.acceptance import Acceptance
 from specli.engine.cache import Cache
 from specli.engine.costs import N_MAX, CostCurve, measure_costs
 from specli.engine.decode import Decoder, never
@@ -24,14 +19,11 @@ from specli.engine.planner import AutoPlanner, FixedPlanner
 from specli.engine.sampler import LogitSampler, of_draft
 from specli.engine.stats import Stats
 from specli.engine.types import Planner
-from specli.errors import ModelError
 from specli.learned import Learned
+from specli.loaded import Models, load_models, n_threads
 from specli.measurements import file_identity
-from specli.memory import Need, Room, check_fit
-from specli.models.compatibility import check_pair, check_sidecar
-from specli.models.header import architecture_of, file_bytes
 from specli.models.store import Located
-from specli.settings import Settings, context_size
+from specli.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +46,18 @@ class Session:
     n_ctx: int
 
 
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What a planner begins with; it goes on learning in the very acceptance that it is given.
+
+    target_s, draft_s: seconds of a decode of n tokens, by n.
+    """
+
+    target_s: Mapping[int, float]
+    draft_s: Mapping[int, float] = field(default_factory=dict)
+    acceptance: Mapping[str, Acceptance] = field(default_factory=dict)
+
+
 @contextmanager
 def open_session(
     pair: Pair,
@@ -61,44 +65,75 @@ def open_session(
     interrupted: Callable[[], bool] = never,
     on_load: Callable[[str, float], None] = lambda name, share: None,
 ) -> Iterator[Session]:
-    """Load a pair and hold it for as long as the context lasts.
+    """Load a pair and hold it for as long as the context lasts; keep what it learns.
 
     interrupted: asked while models load, prompts are evaluated and tokens come; a yes ends that.
     on_load: told how much of a model, 0 to 1, is loaded. Raises ModelError, PairError,
     Interrupted.
     """
+    drafts = [pair.draft] if isinstance(pair.draft, Located) else []
+    n_rows = N_MAX if settings.k is None else settings.k + 1
+    n_rows = 1 if pair.draft == "none" else n_rows
+    with load_models(pair.target, drafts, settings, n_rows, interrupted, on_load) as models:
+        learned = Learned(identity(pair, settings), settings.sampling)
+
+        def know() -> Knowledge:
+            draft = models.draft(pair.draft.path) if isinstance(pair.draft, Located) else None
+            return Knowledge(
+                measure_costs(models.target, learned.target_s, _TARGET_S),
+                measure_costs(draft, learned.draft_s, _DRAFT_S) if draft else {},
+                learned.acceptance,
+            )
+
+        session = new_session(models, pair, settings, know)
+        try:
+            yield session
+        finally:
+            decoder = session.answerer.decoder
+            if decoder.target.costs:
+                drafter = decoder.drafter
+                draft_costs = drafter.cache.costs if isinstance(drafter, ModelDrafter) else None
+                learned.save(decoder.target.costs, draft_costs)
+
+
+def new_session(
+    models: Models, pair: Pair, settings: Settings, know: Callable[[], Knowledge]
+) -> Session:
+    """Make a session that begins as if no other had been: empty caches, a random state of its own.
+
+    settings: as those that the models were loaded with, in all that concerns loading. know: asked
+    where the planner has to know something. Sessions of the same models share their contexts: only
+    the one that was made last can be used.
+    """
     seed = secrets.randbits(32) if settings.seed is None else settings.seed
-    draft = None
-    with _Parts(settings, interrupted, on_load) as parts:
-        if isinstance(pair.draft, Located):
-            check_sidecar(architecture_of(pair.draft.path), pair.draft.name)
-        mapped = settings.force or check_memory(pair, settings)
-        # A draft is small and all of it is used in every round: read it, and no page of it is held
-        # twice (docs/adr/0005).
-        if isinstance(pair.draft, Located):
-            draft = parts.model(pair.draft, settings.draft_n_gpu_layers, mapped=False)
-        target = parts.model(pair.target, settings.n_gpu_layers, mapped=mapped)
-        vocabulary = target.vocabulary
-        if draft:
-            check_pair(vocabulary, draft.vocabulary)
-        template = _template(target, settings.chat_template)
-        n_ctx = context_size(settings.n_ctx, target.n_ctx_train)
-        context = parts.context(target, n_ctx, _n_rows(pair, settings))
-        guessers = parts.guessers(pair, context, vocabulary, draft, seed)
-        cache = Cache(context)
-        decoder = Decoder(
-            cache,
-            guessers.drafter,
-            guessers.lookup,
-            parts.planner(pair, cache, guessers),
-            LogitSampler(settings.sampling, vocabulary.n_tokens),
-            vocabulary.eog,
-            np.random.default_rng([seed, 0]),
-            interrupted,
-        )
-        stats = Stats(guessers.method, guessers.reason_off)
-        answerer = Answerer(decoder, vocabulary, template, stats, settings.stops)
-        yield Session(answerer, pair, guessers.method, guessers.reason_off, seed, n_ctx)
+    models.target.truncate(0)
+    guessers = _guessers(models, pair, settings, seed)
+    cache = Cache(models.target)
+    decoder = Decoder(
+        cache,
+        guessers.drafter,
+        guessers.lookup,
+        _planner(settings, cache, guessers, know),
+        LogitSampler(settings.sampling, models.vocabulary.n_tokens),
+        models.vocabulary.eog,
+        np.random.default_rng([seed, 0]),
+        models.interrupted,
+    )
+    stats = Stats(guessers.method, guessers.reason_off)
+    answerer = Answerer(decoder, models.vocabulary, models.template, stats, settings.stops)
+    n_ctx = models.target.n_ctx
+    return Session(answerer, pair, guessers.method, guessers.reason_off, seed, n_ctx)
+
+
+def identity(pair: Pair, settings: Settings) -> dict[str, Any]:
+    """Return all that costs depend on, beside the machine."""
+    return {
+        "llama.cpp": version(),
+        "target": file_identity(pair.target.path),
+        "draft": file_identity(pair.draft.path) if isinstance(pair.draft, Located) else None,
+        "n_threads": n_threads(settings),
+        "n_gpu_layers": [settings.n_gpu_layers, settings.draft_n_gpu_layers],
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,133 +152,37 @@ class _Guessers:
         return guesser.name if guesser else "none"
 
 
-def _n_rows(pair: Pair, settings: Settings) -> int:
-    """Return the most rows of logits that one decode of the target returns."""
-    if pair.draft == "none":
-        return 1
-    return N_MAX if settings.k is None else settings.k + 1
+def _guessers(models: Models, pair: Pair, settings: Settings, seed: int) -> _Guessers:
+    """Make what guesses: a lookup beside a draft only where the planner can choose."""
+    if pair.draft == "none" or settings.k == 0:
+        return _Guessers()
+    if not models.target.can_rewind():
+        return _Guessers(reason_off=_CANNOT_REWIND.format(pair.target.name))
+    if not isinstance(pair.draft, Located):
+        return _Guessers(lookup=NgramDrafter())
+    context = models.draft(pair.draft.path)
+    context.truncate(0)
+    if not context.can_rewind():
+        return _Guessers(reason_off=_CANNOT_REWIND.format(pair.draft.path.stem))
+    rng = np.random.default_rng([seed, 1])
+    n_vocab = models.vocabulary.n_tokens
+    sampler = LogitSampler(of_draft(settings.sampling), n_vocab)
+    greedy = settings.sampling.temperature == 0
+    drafter = ModelDrafter(Cache(context), sampler, n_vocab, rng, greedy=greedy)
+    return _Guessers(drafter, None if settings.k else NgramDrafter(_LONG))
 
 
-def check_memory(pair: Pair, settings: Settings) -> bool:
-    """Raise ModelError where a pair does not fit into memory; else say whether to map the target.
-
-    Only what could fill the memory is reckoned up: that takes as long as reading a vocabulary.
-    Where it is that tight, a target whose weights llama.cpp lays out anew is read.
-    """
-    room = Room(memory_free_bytes(), gpu_free_bytes())
-    draft = pair.draft if isinstance(pair.draft, Located) else None
-    files = file_bytes(pair.target.path) + (file_bytes(draft.path) if draft else 0)
-    usual = settings.n_ctx is None and settings.draft_n_ctx is None
-    if usual and 4 * files < (room.gpu_bytes or room.ram_bytes):
-        return True
-    need = measure_need(
-        pair.target.path, settings.n_ctx, _n_rows(pair, settings), settings.n_gpu_layers
-    )
-    draft_need = None
-    if draft:
-        n_ctx = need.n_ctx if settings.draft_n_ctx is None else settings.draft_n_ctx
-        draft_need = measure_need(draft.path, n_ctx, 1, settings.draft_n_gpu_layers)
-    check_fit(need, draft_need, room, _smaller(pair.target, need, draft_need, room))
-    return not need.repacked
-
-
-def _smaller(target: Located, need: Need, draft: Need | None, room: Room) -> str:
-    """Return the name of the target's largest quantization that fits, "" where none is known to."""
-    others = need.total_bytes - need.weights_bytes + (draft.total_bytes if draft else 0)
-    most = min(room.total_bytes - others, need.weights_bytes - 1)
-    entry = target.entry
-    fitting = [file for file in entry.files if 0 < file.size_bytes <= most] if entry else []
-    best = max(fitting, key=lambda file: file.size_bytes, default=None)
-    return f"{entry.alias}:{best.quant}" if entry and best else ""
-
-
-class _Parts:
-    """Makes the parts of one session and closes them, the last made first."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        interrupted: Callable[[], bool],
-        on_load: Callable[[str, float], None],
-    ) -> None:
-        self._settings = settings
-        self._interrupted = interrupted
-        self._on_load = on_load
-        self._stack = ExitStack()
-
-    def model(self, located: Located, n_gpu_layers: int, *, mapped: bool) -> LlamaModel:
-        def on_share(share: float) -> bool:
-            self._on_load(located.name, share)
-            return not self._interrupted()
-
-        model = LlamaModel(located.path, n_gpu_layers, on_share, mapped=mapped)
-        return self._stack.enter_context(model)
-
-    def context(self, model: LlamaModel, n_ctx: int, n_rows: int) -> LlamaContext:
-        wanted = ContextSettings(n_ctx, n_rows, self._n_threads)
-        return self._stack.enter_context(LlamaContext(model, wanted, self._interrupted))
-
-    def guessers(
-        self,
-        pair: Pair,
-        target: LlamaContext,
-        vocabulary: Vocabulary,
-        draft: LlamaModel | None,
-        seed: int,
-    ) -> _Guessers:
-        """Make what guesses: a lookup beside a draft only where the planner can choose."""
-        if pair.draft == "none" or self._settings.k == 0:
-            return _Guessers()
-        if not target.can_rewind():
-            return _Guessers(reason_off=_CANNOT_REWIND.format(pair.target.name))
-        if draft is None:
-            return _Guessers(lookup=NgramDrafter())
-        n_ctx = self._settings.draft_n_ctx
-        n_ctx = target.n_ctx if n_ctx is None else context_size(n_ctx, draft.n_ctx_train)
-        context = self.context(draft, n_ctx, 1)
-        if not context.can_rewind():
-            return _Guessers(reason_off=_CANNOT_REWIND.format(draft.path.stem))
-        rng = np.random.default_rng([seed, 1])
-        n_vocab = vocabulary.n_tokens
-        sampler = LogitSampler(of_draft(self._settings.sampling), n_vocab)
-        greedy = self._settings.sampling.temperature == 0
-        drafter = ModelDrafter(Cache(context), sampler, n_vocab, rng, greedy=greedy)
-        return _Guessers(drafter, None if self._settings.k else NgramDrafter(_LONG))
-
-    def planner(self, pair: Pair, target: Cache, guessers: _Guessers) -> Planner:
-        """Make what decides how many guesses to buy; measure what decodes cost, if it must know."""
-        if self._settings.k is not None or guessers.method == "none":
-            return FixedPlanner(self._settings.k or 0)
-        learned = Learned(self._identity(pair), self._settings.sampling)
-        costs = CostCurve(measure_costs(target.model, learned.target_s, _TARGET_S))
-        target.costs, draft_costs = costs, None
-        if guessers.drafter:
-            draft = guessers.drafter.cache
-            draft_costs = CostCurve(measure_costs(draft.model, learned.draft_s, _DRAFT_S))
-            draft.costs = draft_costs
-        self._stack.callback(lambda: learned.save(costs, draft_costs))
-        return AutoPlanner(costs, draft_costs, learned.acceptance)
-
-    def _identity(self, pair: Pair) -> dict[str, Any]:
-        """Return all that costs depend on, beside the machine."""
-        settings = self._settings
-        return {
-            "llama.cpp": version(),
-            "target": file_identity(pair.target.path),
-            "draft": file_identity(pair.draft.path) if isinstance(pair.draft, Located) else None,
-            "n_threads": self._n_threads,
-            "n_gpu_layers": [settings.n_gpu_layers, settings.draft_n_gpu_layers],
-        }
-
-    @property
-    def _n_threads(self) -> int:
-        return self._settings.n_threads or psutil.cpu_count(logical=False) or 1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+def _planner(
+    settings: Settings, target: Cache, guessers: _Guessers, know: Callable[[], Knowledge]
+) -> Planner:
+    """Make what decides how many guesses to buy."""
+    if settings.k is not None or guessers.method == "none":
+        return FixedPlanner(settings.k or 0)
+    known = know()
+    target.costs, draft_costs = CostCurve(known.target_s), None
+    if guessers.drafter:
+        guessers.drafter.cache.costs = draft_costs = CostCurve(known.draft_s)
+    return AutoPlanner(target.costs, draft_costs, known.acceptance)
 
 
 # Of the second that measuring may take at the start.
@@ -252,20 +191,3 @@ _TARGET_S, _DRAFT_S = 0.65, 0.25
 # it costs to read up on them is more than they save (docs/adr/0009).
 _LONG = (8,)
 _CANNOT_REWIND = "{} cannot drop rejected tokens from its memory"
-
-
-def _template(model: LlamaModel, path: Path | None) -> ChatTemplate | None:
-    try:
-        source = path.read_text(encoding="utf-8") if path else model.chat_template
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ModelError(f"{path}: cannot be read as a chat template: not UTF-8") from None
-    if not source:
-        return None
-    vocabulary = model.vocabulary
-    bos, eos = (
-        vocabulary.text(token).decode("utf-8", "replace")
-        for token in (vocabulary.bos, vocabulary.eos)
-    )
-    return ChatTemplate(source, bos, eos)

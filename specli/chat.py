@@ -51,7 +51,7 @@ class Done:
     stats: Stats
 
 
-AnswerEvent: TypeAlias = Progress | Text | Done
+AnswerEvent: TypeAlias = Progress | Text | Round | Done
 
 
 class Tokenizer(Protocol):
@@ -143,8 +143,8 @@ class Answerer:
     def complete(self, prompt: str, max_tokens: int | None) -> Iterator[AnswerEvent]:
         """Continue a text, sent as it is.
 
-        Yields Progress while the prompt is evaluated, Text as it becomes certain, and Done. Raises
-        UsageError where the prompt is empty or does not fit.
+        Yields Progress while the prompt is evaluated, each Round after its Text, which comes as it
+        becomes certain, and Done. Raises UsageError where the prompt is empty or does not fit.
         """
         tokens = self.tokenizer.tokenize(prompt)
         if not tokens:
@@ -163,8 +163,10 @@ class Answerer:
                 yield Progress(event.n_done, event.n_total)
             elif isinstance(event, Round):
                 pieces, n_kept = self._read(event, text)
-                stats.add(event if n_kept == len(event.tokens) else event.cut(n_kept))
+                kept = event if n_kept == len(event.tokens) else event.cut(n_kept)
+                stats.add(kept)
                 yield from pieces
+                yield kept
                 if text.stopped:
                     self.decoder.cut(len(self.decoder.history) - len(event.tokens) + n_kept)
                     stats.costs = self.decoder.planner.costs()

@@ -12,7 +12,7 @@ from tests import tiny_gguf
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep tests away from the user's files and from the network."""
-    for kind in ("CONFIG", "STATE", "CACHE"):
+    for kind in ("CONFIG", "STATE", "CACHE", "DATA"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind.lower()))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
 

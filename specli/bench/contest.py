@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import exp, log
-from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from specli.bench.peer import PeerSettings
 from specli.bench.prompts import Prompt, by_category
-from specli.bench.records import Foresight, Passes, Record, Run, Setup, append
+from specli.bench.records import Foresight, Passes, Record, Recorder, Run
 from specli.errors import UsageError
 
 Group: TypeAlias = Literal["plain", "auto", "fixed"]
@@ -21,12 +20,15 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """One way to run specli. k: guesses in a round, None for as many as pay. draft: for run()."""
+    """One way to run specli. k: guesses in a round, None for as many as pay. draft: for run().
+
+    draft: none, model for the only one there is, or its label.
+    """
 
     name: str
     group: Group
     k: int | None
-    draft: Literal["none", "model"]
+    draft: str
 
 
 Entry: TypeAlias = Contestant | PeerSettings
@@ -102,8 +104,7 @@ class Contest:
 
     plan: Plan
     runner: Runner
-    path: Path
-    setup: Setup
+    recorder: Recorder
     records: list[Record]
     on_run: Callable[[str, int], None]  # told what begins, and how many tokens are done
 
@@ -157,7 +158,7 @@ class Contest:
                 self._write(self.runner.foresee(run))
 
     def _write(self, record: Record) -> None:
-        append(self.path, record, self.setup)
+        self.recorder.write(record)
         self.records.append(record)
 
 

@@ -16,9 +16,10 @@ from specli.bench.clairvoyant import ngram_lengths, runs_of_right
 from specli.bench.contest import Contestant, Entry
 from specli.bench.peer import PeerRun, PeerSettings, peer_command, run_peer
 from specli.bench.prompts import Prompt
-from specli.bench.records import Foresight, Passes, Run
+from specli.bench.records import Foresight, Passes, Rounds, Run, columns
 from specli.chat import ChatTemplate, Done, Message
 from specli.engine.costs import N_MAX
+from specli.engine.types import Round
 from specli.errors import ModelError
 from specli.models.store import Located
 from specli.settings import SamplingSettings, Settings
@@ -46,12 +47,13 @@ class Machine:
         text, prompt_n = self.texts[prompt.id]
         stats: dict[str, object]
         answer: tuple[int, ...] = ()
+        rounds, reason = Rounds(), ""
         if isinstance(entry, PeerSettings):
             peer = self._peer(entry, text, temperature, max_tokens)
             read, tokens, seconds, stats = peer.prompt_n, peer.tokens, peer.seconds, asdict(peer)
         else:
-            done, answer = self._ours(entry, text, temperature, max_tokens)
-            read, stats = done.stats.prompt_n, done.stats.as_dict()
+            done, answer, rounds = self._ours(entry, text, temperature, max_tokens)
+            read, stats, reason = done.stats.prompt_n, done.stats.as_dict(), done.reason
             tokens, seconds = done.stats.predicted_n, done.stats.predicted_s
         if read != prompt_n:
             raise ModelError(f"{entry.name} read {read} tokens of {prompt.id}, not {prompt_n}")
@@ -69,6 +71,10 @@ class Machine:
             seconds=seconds,
             stats=stats,
             answer=answer if entry.group == "plain" else (),
+            draft="none" if entry.group == "plain" else self.draft.path.name,
+            k=None if isinstance(entry, PeerSettings) else entry.k,
+            reason=reason,
+            rounds=rounds,
         )
 
     def key(
@@ -95,7 +101,7 @@ class Machine:
                     seconds.append(_timed(target, tokens, n))
                     draft_s.append(_timed(draft, tokens, 1))
         medians = {n: median(seconds) for n, seconds in target_s.items()}
-        return Passes(plain.category, medians, median(draft_s))
+        return Passes(plain.category, medians, median(draft_s), self.draft.path.name)
 
     def foresee(self, plain: Run) -> Foresight:
         """Find out how far the guesses at each position of a plain run are right."""
@@ -120,7 +126,7 @@ class Machine:
 
     def _ours(
         self, entry: Contestant, text: str, temperature: float, max_tokens: int
-    ) -> tuple[Done, tuple[int, ...]]:
+    ) -> tuple[Done, tuple[int, ...], Rounds]:
         settings = Settings(
             k=entry.k,
             sampling=SamplingSettings(temperature, top_k=0, top_p=1.0, min_p=0.0),
@@ -130,11 +136,12 @@ class Machine:
         )
         pair = Pair(self.target, "none" if entry.draft == "none" else self.draft)
         with open_session(pair, settings) as session:
-            *_, done = session.answerer.complete(text, max_tokens)
+            *events, done = session.answerer.complete(text, max_tokens)
             history = session.answerer.decoder.history
         if not isinstance(done, Done) or not done.stats.predicted_n:
             raise ModelError(f"{entry.name} has no answer")
-        return done, tuple(history[-done.stats.predicted_n :])
+        rounds = columns(event for event in events if isinstance(event, Round))
+        return done, tuple(history[-done.stats.predicted_n :]), rounds
 
     def _peer(
         self, settings: PeerSettings, text: str, temperature: float, max_tokens: int

@@ -1,19 +1,49 @@
-"""What a benchmark writes down: JSON lines to report from, and to go on with."""
+"""What a benchmark writes down: JSON lines to report from, to compare, and to go on with.
+
+A line of kind "setup" says where and with what; the lines after it are measurements made so: what
+passes cost ("passes"), answers ("run"), what was right of all guesses ("foresight").
+"""
 
 import json
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from specli.engine.types import Round
 from specli.errors import UsageError
 
-SCHEMA = 1
+SCHEMA = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """A file of weights, and what it takes in memory. Empty or 0: not known.
+
+    name: of the file. label: what the command called it. description: architecture, size,
+    quantization. cache_bytes: of its KV cache; compute_bytes: of scratch buffers and logits.
+    """
+
+    name: str
+    size_bytes: int
+    sha256: str = ""
+    description: str = ""
+    weights_bytes: int = 0
+    cache_bytes: int = 0
+    compute_bytes: int = 0
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Where and of what a record was made. target, draft: file names; sizes in bytes."""
+    """Where and of what records were made. Empty or 0: not known.
+
+    drafts: the models that guess, in the order of the command. system: the operating system.
+    devices: GPUs that llama.cpp sees. backend: what llama.cpp says of its build. llama: its
+    version. settings: all of them but the temperature, k, and the draft. command: as it was typed,
+    files by their names only. date: when it began, ISO 8601. peer: version of llama.cpp's own tool.
+    """
 
     cpu: str
     n_cores: int
@@ -21,17 +51,46 @@ class Setup:
     specli: str
     commit: str
     llama: str
-    peer: str
-    target: str
-    target_bytes: int
-    draft: str
-    draft_bytes: int
+    target: ModelFile
+    drafts: tuple[ModelFile, ...]
     command: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    system: str = ""
+    memory_bytes: int = 0
+    devices: tuple[str, ...] = ()
+    driver: str = ""
+    backend: str = ""
+    date: str = ""
+    peer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """All rounds of an answer, a column each. Times in seconds.
+
+    n_tokens: that the round brought. sources: where its guesses came from, a letter for each in
+    their order: d for a draft model, n for n-grams.
+    """
+
+    n_drafted: tuple[int, ...] = ()
+    n_accepted: tuple[int, ...] = ()
+    n_tokens: tuple[int, ...] = ()
+    draft_s: tuple[float, ...] = ()
+    target_s: tuple[float, ...] = ()
+    host_s: tuple[float, ...] = ()
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One answer. max_tokens: how many were wanted. seconds: from the prompt's end to the last."""
+    """One answer. max_tokens: how many were wanted. seconds: from the prompt's end to the last.
+
+    contestant: plain, auto, k=N, or what a peer is called. draft: what guessed: the label of its
+    file, or the name where that has none; ngram or none. k: guesses in a round, None for as many as
+    pay. stats: with the names of
+    the command line's. at_s: seconds from the benchmark's begin to its own. energy_j: of the
+    processor meanwhile, None where the machine does not tell. reason: why it ended.
+    """
 
     contestant: str
     category: str
@@ -46,6 +105,12 @@ class Run:
     seconds: float
     stats: Mapping[str, Any] = field(default_factory=dict)
     answer: tuple[int, ...] = ()  # the tokens, of plain runs only: bounds are reckoned on them
+    draft: str = ""
+    k: int | None = None
+    reason: str = ""
+    at_s: float = 0.0
+    energy_j: float | None = None
+    rounds: Rounds = field(default_factory=Rounds)
 
     @property
     def speed(self) -> float:
@@ -63,11 +128,16 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """What passes cost, measured between runs. target_s: by number of rows."""
+    """What passes cost. target_s: seconds by number of rows. draft_s: of one guess.
+
+    category: the text after which they were measured, "" for none. draft: as of a Run, "" where no
+    model guesses; then draft_s is 0.
+    """
 
     category: str
     target_s: Mapping[int, float]
     draft_s: float
+    draft: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,62 +152,135 @@ class Foresight:
 
 
 Record: TypeAlias = Run | Passes | Foresight
-_KINDS: dict[str, type[Record]] = {"run": Run, "passes": Passes, "foresight": Foresight}
+_KINDS: dict[str, type[Setup | Record]] = {
+    "setup": Setup,
+    "run": Run,
+    "passes": Passes,
+    "foresight": Foresight,
+}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The records of one file, with the setup of the last of them."""
+    """The records of one file, and its setups in their order."""
 
-    setup: Setup | None
-    all: tuple[Record, ...]
+    setups: tuple[Setup, ...] = ()
+    all: tuple[Record, ...] = ()
+
+    @property
+    def setup(self) -> Setup | None:
+        """The last setup."""
+        return self.setups[-1] if self.setups else None
 
     def runs(self) -> Iterator[Run]:
         """Yield the answers."""
         return (record for record in self.all if isinstance(record, Run))
 
+    def passes(self) -> list[Passes]:
+        """Return what passes cost."""
+        return [record for record in self.all if isinstance(record, Passes)]
 
-def append(path: Path, record: Record, setup: Setup) -> None:
-    """Write one record down, for good, before the next run begins."""
-    line = {
-        "schema": SCHEMA,
-        "kind": _NAMES[type(record)],
-        **asdict(record),
-        "setup": asdict(setup),
-    }
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+class Recorder:
+    """Appends records to a file, each for good before the next run begins."""
+
+    def __init__(self, path: Path, setup: Setup) -> None:
+        """A last line that was cut in a file that exists already is taken away."""
+        self.path = path
+        self._setup = setup
+        self._told = False
+        if path.exists():
+            _mend(path)
+
+    def write(self, record: Record) -> None:
+        """Write one record down, before the first one the setup."""
+        lines = line_of(record) if self._told else line_of(self._setup) + line_of(record)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(lines)
+        self._told = True
+
+
+def line_of(record: Setup | Record) -> str:
+    """Return a record as its line of JSON."""
+    line = {"schema": SCHEMA, "kind": _NAMES[type(record)], **asdict(record)}
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def columns(rounds: Iterable[Round]) -> Rounds:
+    """Return the rounds of an answer as columns, times to the microsecond."""
+    rows = [
+        (
+            *(done.n_drafted, done.n_accepted, len(done.tokens)),
+            *(round(s, 6) for s in (done.draft_s, done.target_s, done.host_s)),
+            "".join("n" if guess.source == "ngram" else "d" for guess in done.guesses),
+        )
+        for done in rounds
+    ]
+    return Rounds(*zip(*rows, strict=True)) if rows else Rounds()
 
 
 def load(path: Path) -> Records:
-    """Return the records of a file. Raises UsageError where it holds something else."""
+    """Return the records of a file; a last line that was cut does not count.
+
+    Raises UsageError where it holds something else.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from None
-    setup, records = None, []
-    for number, line in enumerate(text.split("\n"), 1):
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+    setups: list[Setup] = []
+    records: list[Record] = []
+    *whole, last = text.split("\n")
+    for number, line in enumerate([*whole, *([last] if _is_json(last) else [])], 1):
         if line.strip():
             try:
-                setup, record = _parse(json.loads(line))
-            except (ValueError, TypeError, KeyError) as error:
+                found = _parse(json.loads(line))
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
                 raise UsageError(
                     f"{path}, line {number}: is no record of schema {SCHEMA}: {error}",
-                    "remove this line, or give another --out",
+                    "specli bench writes such files; remove this line, or give another --out",
                 ) from None
-            records.append(record)
-    return Records(setup, tuple(records))
+            if isinstance(found, Setup):
+                setups.append(found)
+            else:
+                records.append(found)
+    return Records(tuple(setups), tuple(records))
 
 
-def _parse(line: dict[str, Any]) -> tuple[Setup, Record]:
+def _parse(line: dict[str, Any]) -> Setup | Record:
     if line.pop("schema") != SCHEMA:
         raise ValueError("another schema")
     kind = _KINDS[line.pop("kind")]
-    setup = Setup(**line.pop("setup"))
-    if kind is Passes:
-        line["target_s"] = {int(rows): seconds for rows, seconds in line["target_s"].items()}
-    for key in ("answer", "model", "ngram"):
-        if key in line:
-            line[key] = tuple(line[key])
-    return setup, kind(**line)
+    values: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in line.items()
+    }
+    if kind is Setup:
+        values["target"] = ModelFile(**values["target"])
+        values["drafts"] = tuple(ModelFile(**draft) for draft in values["drafts"])
+    elif kind is Passes:
+        values["target_s"] = {int(n): seconds for n, seconds in values["target_s"].items()}
+    elif kind is Run and "rounds" in values:
+        values["rounds"] = Rounds(**{k: tuple(column) for k, column in values["rounds"].items()})
+    return kind(**values)
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _mend(path: Path) -> None:
+    """End the last line of a file; where it was cut, take it away."""
+    text = path.read_bytes()
+    start = text.rfind(b"\n") + 1
+    if start == len(text):
+        return
+    if _is_json(text[start:].decode("utf-8", "replace")):
+        with path.open("ab") as file:
+            file.write(b"\n")
+    else:
+        os.truncate(path, start)

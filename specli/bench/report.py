@@ -126,9 +126,10 @@ def _setup(setup: Setup, runs: Sequence[Run], most: int) -> list[str]:
         if any(run.max_tokens < most for run in runs)
         else "All settings that were run ran to the end; which these were, --only said."
     )
+    draft = ", ".join(f"{file.name} ({human_size(file.size_bytes)})" for file in setup.drafts)
     return [
-        f"- Target: {setup.target} ({human_size(setup.target_bytes)})\n"
-        f"- Draft: {setup.draft} ({human_size(setup.draft_bytes)})\n"
+        f"- Target: {setup.target.name} ({human_size(setup.target.size_bytes)})\n"
+        f"- Draft: {draft}\n"
         f"- Machine: {setup.cpu}, {setup.n_cores} cores, {setup.n_threads} threads\n"
         f"- specli {setup.specli} ({setup.commit or 'no commit'}), {setup.llama}\n"
         f"- Peer: llama-speculative-simple {setup.peer or '(not run)'}\n"

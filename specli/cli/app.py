@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from specli import __version__
+from specli.cli.bench import bench
 from specli.cli.chat import chat
 from specli.cli.doctor import doctor
 from specli.cli.models import models
@@ -27,6 +28,7 @@ app.command()(run)
 app.command()(chat)
 app.command()(doctor)
 app.command()(pull)
+app.add_typer(bench, name="bench")
 app.add_typer(models, name="models")
 
 # typer raises its own copy of click's exceptions and exports only the most special ones.

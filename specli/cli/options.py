@@ -47,14 +47,15 @@ class ModelOptions:
         ),
     ] = None
     draft_tokens: Annotated[
-        str,
+        str | None,
         _option(
             "Models",
             *("--draft-tokens", "-k"),
             metavar="auto|N",
             help=f"Guesses in a round: auto for as many as pay here, or 0 to {MAX_DRAFT_TOKENS}.",
+            show_default="auto",
         ),
-    ] = "auto"
+    ] = None
     offline: Annotated[
         bool, _option("Models", "--offline", help="Use what is on this machine, fetch nothing.")
     ] = False
@@ -157,9 +158,9 @@ class ModelOptions:
         )
 
 
-def _draft_tokens(text: str) -> int | None:
+def _draft_tokens(text: str | None) -> int | None:
     """Return the number; None for auto. Raises UsageError."""
-    if text == "auto":
+    if text in (None, "auto"):
         return None
     try:
         return int(text)

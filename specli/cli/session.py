@@ -1,9 +1,9 @@
 """From command-line options to a loaded session, telling the user what happens."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from specli.assemble import Pair, Session, open_session
 from specli.cli.downloads import Downloads
@@ -11,9 +11,10 @@ from specli.cli.interrupt import Interrupt
 from specli.cli.options import ModelOptions
 from specli.cli.output import HumanOutput, JsonOutput, Output, Waiting
 from specli.cli.streams import say
+from specli.config import load_config, pair_key
 from specli.errors import Interrupted
-from specli.models.registry import load_registry
-from specli.models.store import fetch_missing, look_up
+from specli.models.registry import Entry, load_registry
+from specli.models.store import Located, fetch_missing, is_path, look_up
 from specli.settings import DEFAULT_TARGET
 
 
@@ -32,6 +33,7 @@ def load_session(options: ModelOptions, conversation: bool = False) -> Iterator[
 
     conversation: several answers follow each other, so each ends its line.
     """
+    options = with_choices(options)
     settings = options.settings()
     output: Output = JsonOutput() if options.json else HumanOutput(options.stats, conversation)
     interrupt, waiting = Interrupt(), Waiting()
@@ -54,23 +56,50 @@ def load_session(options: ModelOptions, conversation: bool = False) -> Iterator[
 
 def find_pair(options: ModelOptions) -> Pair:
     """Locate target and draft; where no draft is named, the registered one, else n-gram."""
+    target, (draft,) = find_models(options, [options.draft])
+    return Pair(target, draft)
+
+
+def find_models(
+    options: ModelOptions, drafts: Sequence[str | None]
+) -> tuple[Located, list[Located | str]]:
+    """Locate the target and what may guess for it; None: the registered draft, else n-gram."""
     registry = load_registry()
     if options.target is None:
         say("hint", f"{DEFAULT_TARGET}, a very small model, answers; choose another with --target")
     with Downloads() as downloads:
-        found = [look_up(options.target or DEFAULT_TARGET, registry, options.offline)]
-        entry = found[0].entry
-        wanted = options.draft or (entry.draft if entry else "ngram")
-        if entry and not options.draft and entry.method in ("mtp", "eagle3"):
-            say(
-                "hint",
-                f"{entry.alias}: its {entry.method.upper()} head cannot be used yet: ngram drafts",
-            )
-            wanted = "ngram"
-        if wanted not in ("ngram", "none"):
-            found.append(look_up(wanted, registry, options.offline))
-        target, *drafts = fetch_missing(found, downloads.show, Interrupt().listening)
-    return Pair(target, drafts[0] if drafts else wanted)
+        target = look_up(options.target or DEFAULT_TARGET, registry, options.offline)
+        wanted = [draft or _registered(target.entry) for draft in drafts]
+        names = [name for name in dict.fromkeys(wanted) if name not in ("ngram", "none")]
+        found = [target, *(look_up(name, registry, options.offline) for name in names)]
+        located, *others = fetch_missing(found, downloads.show, Interrupt().listening)
+    by_name = dict(zip(names, others, strict=True))
+    return located, [by_name.get(name, name) for name in wanted]
+
+
+def _registered(entry: Entry | None) -> str:
+    """Return what guesses for a target unless the user says otherwise."""
+    if entry is None:
+        return "ngram"
+    if entry.method in ("mtp", "eagle3"):
+        said = f"its {entry.method.upper()} head cannot be used yet: ngram drafts"
+        say("hint", f"{entry.alias}: {said}")
+        return "ngram"
+    return entry.draft
+
+
+def with_choices(options: ModelOptions) -> ModelOptions:
+    """Fill in what the user has chosen for this target for good, where no flag says otherwise.
+
+    How much to guess is chosen for the draft beside it, and holds for no other.
+    """
+    reference = options.target or DEFAULT_TARGET
+    choice = load_config().pairs.get(pair_key(reference, is_path(reference)))
+    if choice is None:
+        return options
+    draft = choice.draft if options.draft is None else options.draft
+    tokens = choice.draft_tokens if draft == choice.draft else None
+    return replace(options, draft=draft, draft_tokens=options.draft_tokens or tokens)
 
 
 def stdin_is_terminal() -> bool:

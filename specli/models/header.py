@@ -86,12 +86,17 @@ def read_header(path: Path) -> Header:
         raise ModelError(f"{path}: {error.message}", error.hint) from None
 
 
-def file_bytes(path: Path) -> int:
-    """Return the size of a model's file, of a split model (-00001-of-0000N) that of all parts."""
+def parts_of(path: Path) -> list[Path]:
+    """Return the files of a model: of a split one (-00001-of-0000N) all parts that are there."""
     split = re.search(r"-00001-of-(\d{5})\.gguf$", path.name)
     start = glob.escape(path.name[: split.start()]) if split else ""
     parts = path.parent.glob(f"{start}-?????-of-{split[1]}.gguf") if split else [path]
-    return sum(part.stat().st_size for part in parts if part.is_file())
+    return sorted(part for part in parts if part.is_file())
+
+
+def file_bytes(path: Path) -> int:
+    """Return the size of a model's file, of a split model that of all parts."""
+    return sum(part.stat().st_size for part in parts_of(path))
 
 
 def architecture_of(path: Path) -> str:

@@ -58,7 +58,7 @@ def look_up(reference: str, registry: Registry, offline: bool = False) -> Locate
     if reference.startswith("hf:"):
         remote = _remote(reference, offline)
         return _cached_or_missing(reference, Path(remote.file).stem, remote, None, offline)
-    if _is_path(reference):
+    if is_path(reference):
         path = Path(os.path.expanduser(reference))  # leaves ~nobody alone  # noqa: PTH111
         return Located(path.stem, path)
     alias, _, quant = reference.partition(":")
@@ -97,7 +97,8 @@ def _cached_or_missing(
     return Missing(name, remote, entry)
 
 
-def _is_path(reference: str) -> bool:
+def is_path(reference: str) -> bool:
+    """Say whether a reference is the path of a file, and no name."""
     return (
         os.sep in reference
         or "/" in reference

@@ -6,11 +6,12 @@ import pytest
 
 from specli.bench.contest import AUTO, PLAIN, Contest, Entry, Plan, entries, rotated
 from specli.bench.prompts import Prompt
-from specli.bench.records import Foresight, Passes, Run, Setup, load
+from specli.bench.records import Foresight, ModelFile, Passes, Recorder, Records, Run, Setup, load
 from specli.bench.report import report
 from specli.errors import UsageError
 
-SETUP = Setup("CPU", 2, 2, "0.1", "abc", "llama 1", "0.5", "t.gguf", 2000, "d.gguf", 500, "run it")
+FILES = ModelFile("t.gguf", 2000), (ModelFile("d.gguf", 500),)
+SETUP = Setup("CPU", 2, 2, "0.1", "abc", "llama 1", *FILES, "run it", peer="0.5")
 PROMPTS = tuple(Prompt(f"{c}-{i}", c, "...") for c in ("code", "story") for i in (1, 2, 3))
 PLAN = Plan(entries([1, 2, 3, 4, 6], True, []), PROMPTS, ("code",), (0.0, 1.0), 2, 200, 1, 7, False)
 
@@ -59,8 +60,10 @@ class FakeRunner:
 
 def hold(path: Path, runner: FakeRunner, plan: Plan = PLAN) -> list[tuple[str, int]]:
     told: list[tuple[str, int]] = []
-    known = list(load(path).all) if path.exists() else []
-    Contest(plan, runner, path, SETUP, known, lambda *what: told.append(what)).hold()
+    known = load(path) if path.exists() else Records()
+    Contest(
+        plan, runner, Recorder(path, SETUP), list(known.all), lambda *what: told.append(what)
+    ).hold()
     return told
 
 
@@ -96,7 +99,7 @@ def test_an_interrupted_contest_goes_on(tmp_path: Path) -> None:
     told = hold(path, second)
     assert first.calls + second.calls == whole.calls
     assert sum(n for _, n in told) == PLAN.n_tokens()
-    assert load(path) == load(tmp_path / "whole.jsonl")
+    assert load(path).all == load(tmp_path / "whole.jsonl").all
 
 
 def test_the_order_rotates() -> None:
@@ -141,6 +144,6 @@ def test_the_page_leaves_open_what_did_not_run(tmp_path: Path) -> None:
 def test_a_line_that_is_no_record_is_named(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     for line in ("{", "[]", "{}", '{"schema": 2}', '{"schema": 1, "kind": "run", "setup": {}}'):
-        path.write_text(line)
+        path.write_text(line + "\n")
         with pytest.raises(UsageError, match="line 1: is no record"):
             load(path)

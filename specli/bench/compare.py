@@ -1,0 +1,124 @@
+"""Two benchmarks beside each other: what became faster, and what else is not the same."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from specli.bench.records import Records, Run, Setup
+from specli.bench.summary import Spread, spread
+from specli.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One way of decoding in two files, on the prompts that both ran.
+
+    a, b: tokens per second. ratio: of the medians, b over a. beyond: the median of each lies
+    outside of the other's spread.
+    """
+
+    temperature: float
+    category: str
+    draft: str
+    contestant: str
+    a: Spread
+    b: Spread
+
+    @property
+    def ratio(self) -> float:
+        """How many times as fast the second is."""
+        return self.b.median / self.a.median
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the difference is more than what each of them varied."""
+        a, b = self.a, self.b
+        return not a.low <= b.median <= a.high and not b.low <= a.median <= b.high
+
+
+def compare(a: Records, b: Records) -> list[Difference]:
+    """Return what both files ran. Raises UsageError where there is no such run."""
+    of_a, of_b = _by_way(a), _by_way(b)
+    found = []
+    for key in of_a:
+        if key in of_b:
+            common = {_asked(run) for run in of_a[key]} & {_asked(run) for run in of_b[key]}
+            sides = [[r.speed for r in of[key] if _asked(r) in common] for of in (of_a, of_b)]
+            if common:
+                found.append(Difference(*key, spread(sides[0]), spread(sides[1])))
+    if not found:
+        raise UsageError(
+            "these files have no run in common",
+            "the same prompts, temperatures, tokens, drafts and k are wanted in both",
+        )
+    return found
+
+
+def unlike(a: Records, b: Records) -> list[str]:
+    """Say what differs between two files beside the speeds: machine, llama.cpp, files, settings."""
+    if a.setup is None or b.setup is None:
+        return ["one of the files does not say on which machine it was made"]
+    said = [
+        f"{name}: {one or 'unknown'} and {other or 'unknown'}"
+        for name, one, other in _facts(a.setup, b.setup)
+        if one != other
+    ]
+    n_all = len({_asked(r) for r in a.runs()} | {_asked(r) for r in b.runs()})
+    n_both = len({_asked(r) for r in a.runs()} & {_asked(r) for r in b.runs()})
+    if n_both < n_all:
+        said.append(f"prompts: {n_both} of {n_all} are in both, and only these are compared")
+    return said
+
+
+def _facts(a: Setup, b: Setup) -> list[tuple[str, str, str]]:
+    """Return what should be the same: its name, and what each file says."""
+
+    def facts(setup: Setup) -> dict[str, str]:
+        files = {f"draft {i}": file for i, file in enumerate(setup.drafts, 1)}
+        models = {
+            role: f"{file.name} {file.sha256[:12] or f'{file.size_bytes} bytes'}"
+            for role, file in {"target": setup.target, **files}.items()
+        }
+        return {
+            "machine": f"{setup.cpu}, {setup.n_cores} cores",
+            "devices": ", ".join(setup.devices),
+            "driver": setup.driver,
+            "threads": str(setup.n_threads),
+            "llama.cpp": setup.llama,
+            "build": setup.backend,
+            "specli": f"{setup.specli} {setup.commit}".strip(),
+            **models,
+            **{key: str(value) for key, value in setup.settings.items()},
+        }
+
+    one, other = facts(a), facts(b)
+    return [(name, one.get(name, ""), other.get(name, "")) for name in {**one, **other}]
+
+
+def _by_way(records: Records) -> dict[tuple[float, str, str, str], list[Run]]:
+    found: dict[tuple[float, str, str, str], list[Run]] = {}
+    for run in records.runs():
+        key = run.temperature, run.category, run.draft, run.contestant
+        found.setdefault(key, []).append(run)
+    return found
+
+
+def _asked(run: Run) -> tuple[str, int]:
+    """Return what was asked for: the prompt as the model reads it, and the most tokens."""
+    return run.prompt_sha256, run.max_tokens
+
+
+def as_dicts(differences: Sequence[Difference]) -> list[dict[str, object]]:
+    """Return them as plain data."""
+    return [
+        {
+            "temperature": d.temperature,
+            "category": d.category,
+            "draft": d.draft,
+            "contestant": d.contestant,
+            "a": {"median": d.a.median, "min": d.a.low, "max": d.a.high},
+            "b": {"median": d.b.median, "min": d.b.low, "max": d.b.high},
+            "ratio": d.ratio,
+            "beyond_spread": d.beyond,
+        }
+        for d in differences
+    ]

@@ -1,0 +1,201 @@
+"""What the runs of a benchmark say: medians and spreads, what is worth it, what to keep."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from statistics import median
+
+from specli.bench.contest import PLAIN, mean
+from specli.bench.records import Run
+
+CLEAR = 1.05  # times as fast: what is nearer to 1 is called no difference
+_WORTH = 1.02  # over all: under it plain decoding is recommended
+_SAME = 0.97  # of the best: of such, the first one run is recommended, auto before fixed k
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The median of some numbers, the least and the greatest."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to speculate. draft: what guessed; contestant: auto or k=N."""
+
+    draft: str
+    contestant: str
+
+    @property
+    def k(self) -> str:
+        """Return it as --draft-tokens has it."""
+        return self.contestant.removeprefix("k=")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One way beside plain decoding, in one category at one temperature.
+
+    plain, speed: tokens per second. ratio: of the two, of the same prompt and repeat; n_pairs: how
+    many such there are. acceptance: of guesses, None where there were none. mean_k: guesses in a
+    round.
+    """
+
+    category: str
+    way: Way
+    plain: Spread
+    speed: Spread
+    ratio: Spread
+    acceptance: float | None
+    tokens_per_round: float
+    mean_k: float
+    n_pairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to keep. way: None for plain decoding. gain: times as fast as that, over all runs."""
+
+    way: Way | None
+    gain: float
+
+
+def spread(values: Iterable[float]) -> Spread:
+    """Return median, least and greatest of at least one number."""
+    some = list(values)
+    return Spread(median(some), min(some), max(some))
+
+
+def lines(runs: Sequence[Run], temperature: float) -> list[Line]:
+    """Return each category with each way that ran beside plain decoding there."""
+    here = [run for run in runs if run.temperature == temperature]
+    found = []
+    for category in dict.fromkeys(run.category for run in here):
+        of_category = [run for run in here if run.category == category]
+        plain = {(r.prompt_id, r.repeat): r for r in of_category if r.contestant == PLAIN.name}
+        for way in ways(of_category):
+            some = [r for r in of_category if Way(r.draft, r.contestant) == way]
+            pairs = [(r, plain[r.prompt_id, r.repeat]) for r in some if _key(r) in plain]
+            if pairs:
+                found.append(_line(category, way, pairs))
+    return found
+
+
+def ways(runs: Iterable[Run]) -> list[Way]:
+    """Return the ways to speculate, in the order of the drafts, auto first."""
+    found = dict.fromkeys(Way(r.draft, r.contestant) for r in runs if r.contestant != PLAIN.name)
+    drafts = list(dict.fromkeys(way.draft for way in found))
+    return sorted(found, key=lambda way: (drafts.index(way.draft), _order(way)))
+
+
+def temperatures(runs: Iterable[Run]) -> list[float]:
+    """Return the temperatures of some runs, rising."""
+    return sorted({run.temperature for run in runs})
+
+
+def gain(some: Iterable[Line]) -> float:
+    """Return how many times as fast as plain decoding: the geometric mean over categories."""
+    return mean(line.ratio.median for line in some)
+
+
+def advise(runs: Sequence[Run]) -> Advice | None:
+    """Return what to keep, over all temperatures and categories; None where nothing compares."""
+    all_lines = [line for t in temperatures(runs) for line in lines(runs, t)]
+    most = max((sum(line.way == way for line in all_lines) for way in ways(runs)), default=0)
+    gains = {
+        way: gain(line for line in all_lines if line.way == way)
+        for way in ways(runs)
+        if sum(line.way == way for line in all_lines) == most > 0
+    }
+    if not gains:
+        return None
+    best = max(gains.values())
+    if best < _WORTH:
+        return Advice(None, best)
+    rated = [way for way in gains if gains[way] >= _SAME * best]
+    way = min(rated, key=lambda way: way.contestant != "auto")
+    return Advice(way, gains[way])
+
+
+def verdict(some: Sequence[Line]) -> str:
+    """Say in words where one way is worth it and where it is not. some: its lines."""
+    faster = [line for line in some if line.ratio.median >= CLEAR and line.ratio.low > 1.0]
+    slower = [line for line in some if line.ratio.median <= 1 / CLEAR and line.ratio.high < 1.0]
+    others = [line for line in some if line not in faster and line not in slower]
+    parts = []
+    if faster:
+        parts.append(f"worth it for {_named(faster, ' times as fast')}")
+    if slower:
+        parts.append(f"slower for {_named(slower, ' times as fast')}")
+    if others:
+        parts.append(f"no clear difference for {_named(others, ' times as fast')}")
+    if all(line.n_pairs == 1 for line in some):
+        parts.append("one run of each, so nothing is known of how far such numbers vary")
+    return "; ".join(parts)
+
+
+def by_position(runs: Iterable[Run]) -> list[float]:
+    """Return which share of the guesses at each position of a round was accepted."""
+    drafted: list[int] = []
+    accepted: list[int] = []
+    for run in runs:
+        for counts, ns in ((drafted, run.rounds.n_drafted), (accepted, run.rounds.n_accepted)):
+            for n in ns:
+                counts.extend([0] * (n - len(counts)))
+                for i in range(n):
+                    counts[i] += 1
+    return [a / b for a, b in zip_longest(accepted, drafted, fillvalue=0)]
+
+
+def time_split(runs: Iterable[Run]) -> dict[str, float]:
+    """Return which share of the time the draft, the target and specli itself took."""
+    total = dict.fromkeys(("draft", "target", "host"), 0.0)
+    for run in runs:
+        total["draft"] += sum(run.rounds.draft_s)
+        total["target"] += sum(run.rounds.target_s)
+        total["host"] += sum(run.rounds.host_s)
+    whole = sum(total.values()) or 1.0
+    return {name: seconds / whole for name, seconds in total.items()}
+
+
+def joules_per_token(runs: Sequence[Run]) -> float | None:
+    """Return the energy of a token; None where the machine does not tell."""
+    if not runs or any(run.energy_j is None for run in runs):
+        return None
+    return sum(run.energy_j or 0.0 for run in runs) / sum(run.tokens for run in runs)
+
+
+def _line(category: str, way: Way, pairs: Sequence[tuple[Run, Run]]) -> Line:
+    runs = [run for run, _ in pairs]
+    n_rounds = sum(len(run.rounds.n_drafted) for run in runs)
+    n_drafted = sum(sum(run.rounds.n_drafted) for run in runs)
+    n_accepted = sum(sum(run.rounds.n_accepted) for run in runs)
+    return Line(
+        category,
+        way,
+        plain=spread(plain.speed for _, plain in pairs),
+        speed=spread(run.speed for run in runs),
+        ratio=spread(run.speed / plain.speed for run, plain in pairs),
+        acceptance=n_accepted / n_drafted if n_drafted else None,
+        tokens_per_round=sum(run.tokens for run in runs) / n_rounds if n_rounds else 0.0,
+        mean_k=n_drafted / n_rounds if n_rounds else 0.0,
+        n_pairs=len(pairs),
+    )
+
+
+def _key(run: Run) -> tuple[str, int]:
+    return run.prompt_id, run.repeat
+
+
+def _order(way: Way) -> int:
+    return int(way.k) if way.k.isdecimal() else -1
+
+
+def _named(some: Sequence[Line], unit: str) -> str:
+    """Return the categories with their ratios: code (1.52 times as fast), chat (1.31) and edit."""
+    words = [f"{line.category} ({line.ratio.median:.2f})" for line in some]
+    words[0] = f"{some[0].category} ({some[0].ratio.median:.2f}{unit})"
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -1,0 +1,186 @@
+"""What specli bench shows: progress while it runs, tables and a verdict when it is done."""
+
+import shlex
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from specli.bench.contest import PLAIN
+from specli.bench.records import ModelFile, Run, Setup
+from specli.bench.summary import (
+    Advice,
+    Line,
+    Way,
+    advise,
+    by_position,
+    gain,
+    joules_per_token,
+    lines,
+    temperatures,
+    time_split,
+    verdict,
+    ways,
+)
+from specli.cli.table import table
+from specli.text import human_size, terminal_safe
+
+_POSITIONS = 12  # that are shown
+_WIDTH = 80
+_NAME = 26
+_HEAD: tuple[str, ...] = (
+    *("category", "plain/s", "spec/s", "ratio", "min-max"),
+    *("accepted", "tok/round", "k"),
+)
+
+
+class Bar:
+    """A progress bar with the time left, on a terminal's stderr only."""
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+
+    def show(self, what: str, share: float) -> None:
+        """Say what is going on, and what share, 0 to 1, of the whole is done."""
+        if self._bar is None:
+            if not sys.stderr.isatty():
+                return
+            columns = (
+                *(TextColumn("{task.description}", markup=False), BarColumn()),
+                *(TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()),
+            )
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar.add_task("", total=1.0)
+            self._bar.start()
+        task = self._bar.task_ids[0]
+        self._bar.update(task, description=terminal_safe(what), completed=share)
+
+    def restart(self) -> None:
+        """Begin anew: what was shown until now took its own time."""
+        if self._bar:
+            self._bar.reset(self._bar.task_ids[0])
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar:
+            self._bar.stop()
+            self._bar = None
+
+
+def report(setup: Setup, runs: Sequence[Run], target: str, told: Mapping[str, str]) -> list[str]:
+    """Return the answer of a benchmark as lines of text.
+
+    target: as the user called it. told: the same of the drafts, by their labels.
+    """
+    advice = advise(runs)
+    if advice is None:
+        return ["No prompt was answered by plain and by speculative decoding: nothing to compare."]
+    several = len({way.draft for way in ways(runs)}) > 1
+    said = [f"{setup.cpu}, {setup.n_threads} threads; target {setup.target.name}", ""]
+    for temperature in temperatures(runs):
+        said += [f"temperature {temperature:g}", ""]
+        said += [*_temperature(lines(runs, temperature), several, advice), ""]
+    said += [*_details(setup, runs, advice, several), ""]
+    said += [*_wrapped(_advised(advice, several)), _settings_line(advice, target, told)]
+    return said
+
+
+def _temperature(some: Sequence[Line], several: bool, advice: Advice) -> list[str]:
+    """Return the table of the best way, what it says, and the ratios of all where there are more.
+
+    some: of one temperature.
+    """
+    found = list(dict.fromkeys(line.way for line in some))
+    gains = {way: gain(line for line in some if line.way == way) for way in found}
+    shown = advice.way if advice.way in gains else max(found, key=lambda way: gains[way])
+    of_shown = [line for line in some if line.way == shown]
+    said = table([_HEAD, *map(_row, of_shown)])
+    said += ["", *_wrapped(f"{_name(shown, several)}: {verdict(of_shown)}")]
+    if len(found) == 1:
+        return said
+    categories = list(dict.fromkeys(line.category for line in some))
+    ratios = {(line.way, line.category): f"{line.ratio.median:.2f}" for line in some}
+    matrix = [
+        (_short(_name(way, several)), *(ratios.get((way, c), "-") for c in categories))
+        for way in found
+    ]
+    overall = [f"{gains[way]:.2f}" for way in found]
+    rows = [("times as fast", *categories, "all")]
+    rows += [(*row, mean) for row, mean in zip(matrix, overall, strict=True)]
+    return [*said, "", *table(rows)]
+
+
+def _row(line: Line) -> tuple[str, ...]:
+    ratio = line.ratio
+    return (
+        line.category,
+        f"{line.plain.median:.1f}",
+        f"{line.speed.median:.1f}",
+        f"{ratio.median:.2f}",
+        f"{ratio.low:.2f}-{ratio.high:.2f}",
+        "-" if line.acceptance is None else f"{line.acceptance:.0%}",
+        f"{line.tokens_per_round:.2f}",
+        f"{line.mean_k:.1f}",
+    )
+
+
+def _settings_line(advice: Advice, target: str, told: Mapping[str, str]) -> str:
+    """Return the command that uses what was best."""
+    command = ["specli", "run", "--target", target]
+    way = advice.way
+    flags = ["--draft", told[way.draft], "--draft-tokens", way.k] if way else ["--draft", "none"]
+    return f"keep: {shlex.join([*command, *flags])}"
+
+
+def _details(setup: Setup, runs: Sequence[Run], advice: Advice, several: bool) -> list[str]:
+    """Return acceptance by position, the split of time, memory, and energy where it is known."""
+    way = advice.way or ways(runs)[0]
+    some = [run for run in runs if Way(run.draft, run.contestant) == way]
+    name = _name(way, several)
+    said = []
+    if rates := by_position(some):
+        more = " ..." if len(rates) > _POSITIONS else ""
+        shown = " ".join(f"{rate:.0%}" for rate in rates[:_POSITIONS])
+        said.append(f"accepted at position 1, 2, ... of {name}:")
+        said.append(f"  {shown}{more}")
+    split = ", ".join(f"{part} {share:.0%}" for part, share in time_split(some).items())
+    said.append(f"time of {name}: {split}")
+    plain = [run for run in runs if run.contestant == PLAIN.name]
+    joules = joules_per_token(plain), joules_per_token(some)
+    if joules[0] is not None and joules[1] is not None:
+        said.append(f"energy of a token: plain {joules[0]:.2f} J, {name} {joules[1]:.2f} J")
+    return [*said, "", *_memory([setup.target, *setup.drafts])]
+
+
+def _memory(files: Sequence[ModelFile]) -> list[str]:
+    rows = [("memory", "weights", "KV cache", "buffers")]
+    for file in files:
+        sizes = file.weights_bytes, file.cache_bytes, file.compute_bytes
+        weights, cache, compute = (human_size(n) if n else "-" for n in sizes)
+        rows.append((_short(file.label or file.name), weights, cache, compute))
+    return table(rows)
+
+
+def _advised(advice: Advice, several: bool) -> str:
+    gained = f"{advice.gain:.2f} times as fast as plain decoding"
+    if advice.way is None:
+        return f"Not worth it here: at best {gained}, over all that was run."
+    draft = advice.way.draft
+    what = f"best draft: {draft}, k {advice.way.k}" if several else f"best: k {advice.way.k}"
+    return f"Worth it here; {what}: {gained}, over all that was run."
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def _short(name: str) -> str:
+    """Return a name that leaves a table its place: of a long one the end, which tells more."""
+    return name if len(name) <= _NAME else f"...{name[3 - _NAME :]}"
+
+
+def _name(way: Way, several: bool) -> str:
+    k = way.contestant if way.contestant == "auto" else f"k={way.k}"
+    return f"{way.draft}, {k}" if several else k

@@ -1,0 +1,179 @@
+"""The options of specli bench, checked before anything is loaded."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from platformdirs import user_data_path
+
+from specli.bench.prompts import Prompt, load_prompts
+from specli.bench.schedule import MAX_TOKENS, N_PROMPTS, N_REPEATS
+from specli.bench.trial import SEED
+from specli.cli.options import ModelOptions
+from specli.cli.session import with_choices
+from specli.config import pair_key
+from specli.errors import SpecliError, UsageError
+from specli.models.store import Located, is_path
+from specli.settings import SamplingSettings, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options that only specli bench has, as typer fills them in."""
+
+    quick: bool
+    drafts: str | None
+    sweep_k: bool
+    temps: str | None
+    categories: str | None
+    prompts: Path | None
+    per_category: int | None
+    repeat: int | None
+    duration: float | None
+    out: Path | None
+    save: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What was asked for. drafts: as run would be told; None for what run would take.
+
+    repeats: None for as many as time allows.
+    """
+
+    settings: Settings
+    drafts: tuple[str | None, ...]
+    prompts: tuple[Prompt, ...]
+    n_prompts: int
+    temperatures: tuple[float, ...]
+    max_tokens: int
+    repeats: int | None
+    out: Path
+
+
+def checked(options: ModelOptions, wanted: Wanted) -> Plan:
+    """Return what was asked for. Raises UsageError where it makes no sense."""
+    settings = options.settings()
+    settings = replace(settings, seed=SEED if settings.seed is None else settings.seed)
+    if settings.k == 0 or settings.max_tokens == 0:
+        what = "--draft-tokens" if settings.k == 0 else "--max-tokens"
+        raise UsageError(f"{what} is 0, which leaves nothing to compare")
+    if wanted.duration is not None and (wanted.quick or not 0 < wanted.duration < 1e5):
+        if wanted.quick:
+            raise UsageError("--quick and --duration exclude each other")
+        raise UsageError(f"--duration is {wanted.duration:g}, minutes above 0 are wanted")
+    all_of_them = 10**6 if wanted.prompts else N_PROMPTS
+    return Plan(
+        settings=settings,
+        drafts=_drafts(options, wanted.drafts),
+        prompts=_prompts(wanted),
+        n_prompts=wanted.per_category or all_of_them,
+        temperatures=_temperatures(wanted.temps, options.temp),
+        max_tokens=settings.max_tokens or MAX_TOKENS,
+        repeats=None if wanted.duration else wanted.repeat or N_REPEATS,
+        out=_out(wanted.out),
+    )
+
+
+def as_run(options: ModelOptions) -> ModelOptions:
+    """Fill in what the user has chosen for this target, unless that was not to speculate."""
+    chosen = with_choices(options)
+    return options if options.draft is None and chosen.draft == "none" else chosen
+
+
+def labelled(
+    references: Sequence[str | None], guessers: Sequence[Located | str]
+) -> tuple[dict[str, Located | str], dict[str, str]]:
+    """Return what guesses, and how run is told so, by the label that it has in the records."""
+    found: dict[str, Located | str] = {}
+    told: dict[str, str] = {}
+    for reference, guesser in zip(references, guessers, strict=True):
+        if guesser in found.values() or guesser == "none":
+            continue
+        name = guesser.name if isinstance(guesser, Located) else guesser
+        label = name if name not in found or not isinstance(guesser, Located) else str(guesser.path)
+        found[label] = guesser
+        told[label] = absolute(reference or name)
+    if not found:
+        raise UsageError(
+            "without a draft there is nothing to compare", "give --draft, or --drafts A,B,ngram"
+        )
+    return found, told
+
+
+def absolute(reference: str) -> str:
+    """Return a reference that means the same in every folder."""
+    return pair_key(reference, is_path(reference))
+
+
+def fitting(
+    prompts: Sequence[Prompt], lengths: Mapping[str, int], max_tokens: int, n_ctx: int
+) -> tuple[Prompt, ...]:
+    """Return the prompts that fit into the context with their answers. Raises UsageError if none.
+
+    lengths: tokens by id.
+    """
+    found = tuple(p for p in prompts if lengths[p.id] + max_tokens <= n_ctx)
+    if not found:
+        least = min(lengths.values()) + max_tokens
+        raise UsageError(
+            f"no prompt fits into a context of {n_ctx} tokens with {max_tokens} more",
+            f"use --ctx {least} or more",
+        )
+    return found
+
+
+def _drafts(options: ModelOptions, drafts: str | None) -> tuple[str | None, ...]:
+    if drafts is None:
+        return (options.draft,)
+    if options.draft is not None:
+        raise UsageError("--draft and --drafts exclude each other")
+    of_run = as_run(options).draft
+    found = tuple(of_run if name == "auto" else name for name in names(drafts))
+    if not found:
+        raise UsageError("--drafts is empty", "name models, ngram and auto, with commas between")
+    return found
+
+
+def _prompts(wanted: Wanted) -> tuple[Prompt, ...]:
+    prompts = load_prompts(wanted.prompts)
+    known = list(dict.fromkeys(prompt.category for prompt in prompts))
+    chosen = known if wanted.categories is None else names(wanted.categories)
+    unknown = [name for name in chosen if name not in known]
+    if unknown or not chosen:
+        raise UsageError(
+            f"--categories: no prompt is of {', '.join(unknown) or 'none'}",
+            f"there are {', '.join(known)}",
+        )
+    return tuple(prompt for prompt in prompts if prompt.category in chosen)
+
+
+def _temperatures(temps: str | None, temp: float) -> tuple[float, ...]:
+    try:
+        found = [float(text) for text in names(temps or "")] or [temp]
+    except ValueError:
+        raise UsageError(
+            f"--temps is {temps}, numbers with commas between are wanted", "for example --temps 0,1"
+        ) from None
+    for temperature in found:
+        SamplingSettings(temperature)
+    return tuple(dict.fromkeys(found))
+
+
+def _out(path: Path | None) -> Path:
+    if path is None:
+        name = datetime.now().strftime("%Y-%m-%dT%H-%M-%S")
+        path = user_data_path("specli") / "bench" / f"{name}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        raise UsageError(f"{path}: exists already", "name another file with --out")
+    if not os.access(path.parent, os.W_OK):
+        raise SpecliError(f"{path}: cannot be written", "name another file with --out")
+    return path
+
+
+def names(text: str) -> list[str]:
+    """Return what stands between the commas of an option."""
+    return [name.strip() for name in text.split(",") if name.strip()]

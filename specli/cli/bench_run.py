@@ -1,0 +1,191 @@
+"""From the options of specli bench to its records and its answer."""
+
+import shlex
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from specli.bench.records import ModelFile, Passes, Record, Recorder, Run, Setup, line_of
+from specli.bench.schedule import Schedule, chosen, contestants, fitted
+from specli.bench.setup import describe, model_file
+from specli.bench.summary import advise
+from specli.bench.trial import Bench, hold, measured
+from specli.cli.bench_output import Bar, report
+from specli.cli.bench_plan import Plan, Wanted, absolute, as_run, checked, fitting, labelled
+from specli.cli.interrupt import Interrupt
+from specli.cli.options import ModelOptions
+from specli.cli.session import find_models
+from specli.cli.streams import say, write
+from specli.config import PairChoice, save_pair
+from specli.engine.costs import N_MAX
+from specli.errors import Interrupted, PairError
+from specli.loaded import Models, load_models, reckon
+from specli.models.store import Located
+from specli.settings import DEFAULT_TARGET
+from specli.text import terminal_safe
+
+QUICK_S = 110.0  # of the two minutes that --quick promises
+_MEASURE_S, _MEASURE_QUICK_S = 20.0, 1.5  # most for what decodes of one model cost
+_SHARE = 0.9  # of the time left is planned for: speeds are estimates
+
+
+def run_bench(options: ModelOptions, wanted: Wanted) -> None:
+    """Measure, say what came out, keep it. Raises Interrupted when what is done has been shown."""
+    began, reference = time.perf_counter(), options.target or DEFAULT_TARGET
+    if wanted.drafts is None:
+        options = as_run(options)
+    plan = checked(options, wanted)
+    target, guessers = find_models(options, plan.drafts)
+    drafts, told = labelled(plan.drafts, guessers)
+    interrupt = Interrupt()
+    with interrupt.listening(), closing(Bar()) as bar:
+        trial = _Trial(plan, wanted, options, target, drafts, interrupt, bar, began)
+        stopped = trial.hold()
+    if trial.setup is None or not trial.runs:
+        raise Interrupted("interrupted")
+    if not options.json:
+        said = report(trial.setup, trial.runs, reference, told)
+        write("".join(f"{terminal_safe(line)}\n" for line in said))
+    say("records", str(plan.out))
+    if stopped:
+        raise Interrupted("interrupted")
+    if wanted.save:
+        _save(trial.runs, reference, told)
+
+
+@dataclass(slots=True)
+class _Trial:
+    """Everything that one benchmark needs, and what has come of it."""
+
+    plan: Plan
+    wanted: Wanted
+    options: ModelOptions
+    target: Located
+    drafts: Mapping[str, Located | str]
+    interrupt: Interrupt
+    bar: Bar
+    began: float
+    setup: Setup | None = None
+    runs: list[Run] = field(default_factory=list)
+
+    def hold(self) -> bool:
+        """Load, measure, run; say whether the user stopped it."""
+        located = [draft for draft in self.drafts.values() if isinstance(draft, Located)]
+        try:
+            with load_models(
+                *(self.target, located, self.plan.settings, N_MAX, self.interrupt),
+                lambda name, share: self.bar.show(f"loading {name}", share),
+            ) as models:
+                _check_rewind(models, self.target, located)
+                bench = self._bench(models)
+                self.setup = self._describe()
+                schedule = self._schedule(bench)
+                self.bar.show("warming up", 0.0)
+                bench.warm_up(schedule)
+                self.bar.restart()
+                write_run = self._writer(self.setup, bench.passes())
+                hold(schedule, bench, write_run, self.bar.show, self._deadline_s)
+        except Interrupted:
+            return True
+        return False
+
+    @property
+    def _deadline_s(self) -> float | None:
+        if self.wanted.duration:
+            return 60.0 * self.wanted.duration
+        return QUICK_S if self.wanted.quick else None
+
+    def _bench(self, models: Models) -> Bench:
+        """Measure what decodes cost; return what answers."""
+        most_s = _MEASURE_QUICK_S if self.wanted.quick else _MEASURE_S
+        self.bar.show("measuring what decodes cost", 0.0)
+        draft_s = {
+            label: measured(models.draft(draft.path), most_s)
+            for label, draft in self.drafts.items()
+            if isinstance(draft, Located)
+        }
+        target_s = measured(models.target, most_s)
+        system = self.options.system or ""
+        loaded = models, self.target, self.drafts, self.plan.settings
+        return Bench(*loaded, system, target_s, draft_s, self.began)
+
+    def _describe(self) -> Setup:
+        def file(model: Located, label: str, others: Located | None) -> ModelFile:
+            def on_share(share: float) -> bool:
+                self.bar.show(f"hashing {model.name}", share)
+                return not self.interrupt()
+
+            need, of_draft = reckon(self.target, others, self.plan.settings, N_MAX)
+            return model_file(model, label, of_draft or need, on_share)
+
+        drafts = [
+            file(draft, label, draft)
+            for label, draft in self.drafts.items()
+            if isinstance(draft, Located)
+        ]
+        target = file(self.target, self.target.name, None)
+        return describe(target, drafts, self.plan.settings, _command())
+
+    def _schedule(self, bench: Bench) -> Schedule:
+        """Return what is run: all that was asked for, or as much of it as fits."""
+        plan = self.plan
+        lengths = {prompt.id: bench.n_tokens(prompt) for prompt in plan.prompts}
+        prompts = fitting(plan.prompts, lengths, plan.max_tokens, bench.models.target.n_ctx)
+        if left_out := [prompt.id for prompt in plan.prompts if prompt not in prompts]:
+            say("warning", f"too long for the context, left out: {', '.join(left_out)}")
+        some = contestants(list(self.drafts), plan.settings.k, self.wanted.sweep_k)
+        prompts = chosen(prompts, plan.n_prompts)
+        whole = Schedule(some, prompts, plan.temperatures, plan.max_tokens, plan.repeats)
+        if not self.wanted.quick:
+            return whole
+        left_s = _SHARE * (QUICK_S - (time.perf_counter() - self.began))
+        smaller, said = fitted(whole, lambda s: bench.speeds().seconds(s, lengths), left_s)
+        say("quick", said)
+        return smaller
+
+    def _writer(self, setup: Setup, passes: Sequence[Passes]) -> Callable[[Run], None]:
+        """Return what keeps runs, what decodes cost before the first."""
+        recorder = Recorder(self.plan.out, setup)
+
+        def write_run(run: Run) -> None:
+            records: list[Record] = [run] if self.runs else [*passes, run]
+            for record in records:
+                recorder.write(record)
+            if self.options.json:
+                lines = [line_of(record) for record in records]
+                write("".join(lines if self.runs else [line_of(setup), *lines]))
+            self.runs.append(run)
+
+        return write_run
+
+
+def _check_rewind(models: Models, target: Located, drafts: Sequence[Located]) -> None:
+    """Raise PairError where a model cannot speculate at all."""
+    contexts = {target.name: models.target}
+    contexts |= {draft.name: models.draft(draft.path) for draft in drafts}
+    for name, context in contexts.items():
+        if not context.can_rewind():
+            raise PairError(
+                f"{name} cannot drop rejected tokens from its memory: there is nothing to compare",
+                "run and chat decode with it plainly",
+            )
+
+
+def _save(runs: Sequence[Run], reference: str, told: Mapping[str, str]) -> None:
+    advice = advise(runs)
+    if advice is None:
+        return
+    way = advice.way
+    choice = PairChoice(told[way.draft], way.k) if way else PairChoice("none", "auto")
+    path = save_pair(absolute(reference), choice)
+    say("saved", f"draft {choice.draft}, draft_tokens {choice.draft_tokens} in {path}")
+
+
+def _command() -> str:
+    """Return the command as it was typed, files by their names only."""
+    return shlex.join(
+        ["specli", *(Path(word).name if "/" in word else word for word in sys.argv[1:])]
+    )
