@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from specli import __version__
 
 
-def render(name: str, **values: Any) -> str:
+def render(template: str, **values: Any) -> str:
     """Return a page. Everything in it that comes from `values` is escaped.
 
     Its policy lets it load nothing, send nothing, and run no script but its own.
@@ -29,8 +29,8 @@ def render(name: str, **values: Any) -> str:
         f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}';"
         " base-uri 'none'; form-action 'none'"
     )
-    template = environment.get_template(name)
-    return template.render(version=__version__, policy=policy, script=script, **values)
+    page = environment.get_template(template)
+    return page.render(version=__version__, policy=policy, script=script, **values)
 
 
 def percent(share: float) -> str:
