@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import exp, inf, log
 
+from specli.bench.noise import Noise, pooled
 from specli.bench.records import Records, Run, Setup
 from specli.bench.summary import Spread, spread
 from specli.errors import UsageError
@@ -12,8 +14,8 @@ from specli.errors import UsageError
 class Difference:
     """One way of decoding in two files, on the prompts that both ran.
 
-    a, b: tokens per second. ratio: of the medians, b over a. beyond: the median of each lies
-    outside of the other's spread.
+    a, b: tokens per second. ratio: of the medians, b over a. bound: what they differ by at most
+    where nothing has changed, 19 times of 20, as a logarithm.
     """
 
     temperature: float
@@ -22,6 +24,7 @@ class Difference:
     contestant: str
     a: Spread
     b: Spread
+    bound: float
 
     @property
     def ratio(self) -> float:
@@ -30,25 +33,29 @@ class Difference:
 
     @property
     def beyond(self) -> bool:
-        """Whether the difference is more than what each of them varied."""
+        """Whether the difference is more than what each of them varied, and the bound."""
         a, b = self.a, self.b
-        return not a.low <= b.median <= a.high and not b.low <= a.median <= b.high
+        inside = a.low <= b.median <= a.high or b.low <= a.median <= b.high
+        return not inside and abs(log(self.ratio)) > self.bound
 
 
 def compare(a: Records, b: Records) -> list[Difference]:
     """Return what both files ran. Raises UsageError where there is no such run."""
     of_a, of_b = _by_way(a), _by_way(b)
-    found = []
+    noise, found = _noise(a, b), []
     for key in of_a:
         if key in of_b:
-            common = {_asked(run) for run in of_a[key]} & {_asked(run) for run in of_b[key]}
-            sides = [[r.speed for r in of[key] if _asked(r) in common] for of in (of_a, of_b)]
+            common = {run.prompt_sha256 for run in of_a[key]} & {
+                run.prompt_sha256 for run in of_b[key]
+            }
+            sides = [[r.speed for r in of[key] if r.prompt_sha256 in common] for of in (of_a, of_b)]
             if common:
-                found.append(Difference(*key, spread(sides[0]), spread(sides[1])))
+                bound = noise.bound(*map(len, sides))
+                found.append(Difference(*key, spread(sides[0]), spread(sides[1]), bound))
     if not found:
         raise UsageError(
             "these files have no run in common",
-            "the same prompts, temperatures, tokens, drafts and k are wanted in both",
+            "the same prompts, temperatures, drafts and k are wanted in both",
         )
     return found
 
@@ -62,8 +69,12 @@ def unlike(a: Records, b: Records) -> list[str]:
         for name, one, other in _facts(a.setup, b.setup)
         if one != other
     ]
-    n_all = len({_asked(r) for r in a.runs()} | {_asked(r) for r in b.runs()})
-    n_both = len({_asked(r) for r in a.runs()} & {_asked(r) for r in b.runs()})
+    n_all = len({r.prompt_sha256 for r in a.runs()} | {r.prompt_sha256 for r in b.runs()})
+    n_both = len({r.prompt_sha256 for r in a.runs()} & {r.prompt_sha256 for r in b.runs()})
+    tokens = [sorted({run.max_tokens for run in records.runs()}) for records in (a, b)]
+    if tokens[0] != tokens[1]:
+        one, other = (", ".join(map(str, some)) or "none" for some in tokens)
+        said.append(f"tokens of an answer: {one} and {other}")
     if n_both < n_all:
         said.append(f"prompts: {n_both} of {n_all} are in both, and only these are compared")
     return said
@@ -102,9 +113,14 @@ def _by_way(records: Records) -> dict[tuple[float, str, str, str], list[Run]]:
     return found
 
 
-def _asked(run: Run) -> tuple[str, int]:
-    """Return what was asked for: the prompt as the model reads it, and the most tokens."""
-    return run.prompt_sha256, run.max_tokens
+def _noise(*files: Records) -> Noise:
+    """Return how far the speeds of the same prompt in one file vary."""
+    groups: dict[tuple[object, ...], list[float]] = {}
+    for number, records in enumerate(files):
+        for run in records.runs():
+            key = number, run.temperature, run.draft, run.contestant, run.prompt_sha256
+            groups.setdefault(key, []).append(run.speed)
+    return pooled(groups.values())
 
 
 def as_dicts(differences: Sequence[Difference]) -> list[dict[str, object]]:
@@ -118,6 +134,7 @@ def as_dicts(differences: Sequence[Difference]) -> list[dict[str, object]]:
             "a": {"median": d.a.median, "min": d.a.low, "max": d.a.high},
             "b": {"median": d.b.median, "min": d.b.low, "max": d.b.high},
             "ratio": d.ratio,
+            "bound": None if d.bound == inf else exp(d.bound),
             "beyond_spread": d.beyond,
         }
         for d in differences

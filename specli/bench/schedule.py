@@ -8,9 +8,10 @@ from specli.bench.contest import Contestant, rotated
 from specli.bench.prompts import Prompt, by_category
 
 SWEPT = (1, 2, 3, 4, 6, 8, 12, 16)
-MAX_TOKENS, N_PROMPTS, N_REPEATS = 128, 2, 2
+MAX_TOKENS, N_PROMPTS, N_REPEATS = 128, 2, 3
+QUICK_REPEATS = 6  # at most: where time is left
 # Prompts of each category, repeats, tokens: the first that fits is taken.
-_LADDER = ((2, 2, 96), (2, 2, 64), (1, 2, 64), (1, 2, 48), (1, 1, 48), (1, 1, 32), (1, 1, 16))
+_LADDER = ((2, 3, 96), (2, 3, 64), (1, 3, 64), (1, 3, 48), (1, 2, 48), (1, 2, 32), (1, 1, 32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ def fitted(
 ) -> tuple[Schedule, str]:
     """Return as much of a schedule as fits, and in words what of it that is.
 
-    seconds: what one repeat of a schedule takes. Where nothing fits, the least is returned.
+    seconds: what one repeat of a schedule takes. Where nothing fits, the least is returned. All the
+    repeats stay in it, as what takes less time than expected can be run more often.
     """
     smaller = whole
     for n_prompts, repeats, max_tokens in _LADDER:
@@ -105,17 +107,18 @@ def fitted(
             max_tokens=min(whole.max_tokens, max_tokens),
         )
         if seconds(smaller) * (smaller.repeats or 1) <= budget_s:
-            return smaller, _said(whole, smaller)
+            break
     # Long prompts cost the most: the shortest categories stay.
     while len(smaller.prompts) > 1 and seconds(smaller) > budget_s:
         costs = {p.id: seconds(replace(smaller, prompts=(p,))) for p in smaller.prompts}
         longest = max(smaller.prompts, key=lambda p: costs[p.id])
         smaller = replace(smaller, prompts=tuple(p for p in smaller.prompts if p != longest))
+    smaller = replace(smaller, repeats=whole.repeats)
     return smaller, _said(whole, smaller)
 
 
 def _said(whole: Schedule, smaller: Schedule) -> str:
-    n_runs = "once" if smaller.repeats == 1 else f"{smaller.repeats} times"
+    n_runs = "once" if smaller.repeats == 1 else f"up to {smaller.repeats} times"
     said = f"{len(smaller.prompts)} of {len(whole.prompts)} prompts {n_runs} each,"
     said += f" {smaller.max_tokens} tokens an answer"
     left_out = [c for c in whole.categories if c not in smaller.categories]

@@ -3,14 +3,19 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from math import exp, inf
 from statistics import median
+from typing import Literal, TypeAlias
 
 from specli.bench.contest import PLAIN, mean
+from specli.bench.noise import Noise, pooled
 from specli.bench.records import Run
 
-CLEAR = 1.05  # times as fast: what is nearer to 1 is called no difference
-_WORTH = 1.02  # over all: under it plain decoding is recommended
+CLEAR = 1.03  # times as fast: what is nearer to 1 is called no difference, however certain
 _SAME = 0.97  # of the best: of such, the first one run is recommended, auto before fixed k
+
+
+Verdict: TypeAlias = Literal["faster", "slower", "unclear"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +45,9 @@ class Line:
     """One way beside plain decoding, in one category at one temperature.
 
     plain, speed: tokens per second. ratio: of the two, of the same prompt and repeat; n_pairs: how
-    many such there are. acceptance: of guesses, None where there were none. mean_k: guesses in a
-    round.
+    many such there are. bound: what its median would differ by at most if all were run again, 19
+    times of 20, as a logarithm, going by how far the same prompts varied. acceptance: of guesses,
+    None where there were none. mean_k: guesses in a round.
     """
 
     category: str
@@ -53,14 +59,34 @@ class Line:
     tokens_per_round: float
     mean_k: float
     n_pairs: int
+    bound: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether it is faster or slower beyond what varies: by itself, and between prompts."""
+        low = min(self.ratio.low, self.ratio.median / exp(self.bound))
+        high = max(self.ratio.high, self.ratio.median * exp(self.bound))
+        return judge(self.ratio.median, low, high)
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to keep. way: None for plain decoding. gain: times as fast as that, over all runs."""
+    """What to keep. way: None for plain decoding. gain: times as fast as that, over all runs.
+
+    verdict: on the best way, which is not kept where it is not faster. bound: as of a Line.
+    """
 
     way: Way | None
     gain: float
+    verdict: Verdict
+    bound: float
+
+
+def judge(gain: float, low: float, high: float) -> Verdict:
+    """Say whether a gain between low and high is one, or a loss."""
+    if gain >= CLEAR and low > 1.0:
+        return "faster"
+    return "slower" if gain <= 1 / CLEAR and high < 1.0 else "unclear"
 
 
 def spread(values: Iterable[float]) -> Spread:
@@ -72,15 +98,13 @@ def spread(values: Iterable[float]) -> Spread:
 def lines(runs: Sequence[Run], temperature: float) -> list[Line]:
     """Return each category with each way that ran beside plain decoding there."""
     here = [run for run in runs if run.temperature == temperature]
+    noises = {way: _noise(_pairs(here, way)) for way in ways(here)}
     found = []
     for category in dict.fromkeys(run.category for run in here):
         of_category = [run for run in here if run.category == category]
-        plain = {(r.prompt_id, r.repeat): r for r in of_category if r.contestant == PLAIN.name}
         for way in ways(of_category):
-            some = [r for r in of_category if Way(r.draft, r.contestant) == way]
-            pairs = [(r, plain[r.prompt_id, r.repeat]) for r in some if _key(r) in plain]
-            if pairs:
-                found.append(_line(category, way, pairs))
+            if pairs := _pairs(of_category, way):
+                found.append(_line(category, way, pairs, noises[way]))
     return found
 
 
@@ -113,18 +137,19 @@ def advise(runs: Sequence[Run]) -> Advice | None:
     if not gains:
         return None
     best = max(gains.values())
-    if best < _WORTH:
-        return Advice(None, best)
     rated = [way for way in gains if gains[way] >= _SAME * best]
     way = min(rated, key=lambda way: way.contestant != "auto")
-    return Advice(way, gains[way])
+    pairs = _pairs(runs, way)
+    bound = _noise(pairs).bound(len(pairs), len(pairs))
+    said = judge(gains[way], gains[way] / exp(bound), gains[way] * exp(bound))
+    return Advice(way if said == "faster" else None, gains[way], said, bound)
 
 
 def verdict(some: Sequence[Line]) -> str:
     """Say in words where one way is worth it and where it is not. some: its lines."""
-    faster = [line for line in some if line.ratio.median >= CLEAR and line.ratio.low > 1.0]
-    slower = [line for line in some if line.ratio.median <= 1 / CLEAR and line.ratio.high < 1.0]
-    others = [line for line in some if line not in faster and line not in slower]
+    faster, slower, others = (
+        [line for line in some if line.verdict == said] for said in ("faster", "slower", "unclear")
+    )
     parts = []
     if faster:
         parts.append(f"worth it for {_named(faster, ' times as fast')}")
@@ -132,7 +157,7 @@ def verdict(some: Sequence[Line]) -> str:
         parts.append(f"slower for {_named(slower, ' times as fast')}")
     if others:
         parts.append(f"no clear difference for {_named(others, ' times as fast')}")
-    if all(line.n_pairs == 1 for line in some):
+    if any(line.bound == inf for line in some):
         parts.append("one run of each, so nothing is known of how far such numbers vary")
     return "; ".join(parts)
 
@@ -168,7 +193,26 @@ def joules_per_token(runs: Sequence[Run]) -> float | None:
     return sum(run.energy_j or 0.0 for run in runs) / sum(run.tokens for run in runs)
 
 
-def _line(category: str, way: Way, pairs: Sequence[tuple[Run, Run]]) -> Line:
+def _pairs(runs: Sequence[Run], way: Way) -> list[tuple[Run, Run]]:
+    """Return the runs of a way, each with its plain one."""
+    plain = {_key(run): run for run in runs if run.contestant == PLAIN.name}
+    some = [run for run in runs if Way(run.draft, run.contestant) == way]
+    return [(run, plain[_key(run)]) for run in some if _key(run) in plain]
+
+
+def _noise(pairs: Sequence[tuple[Run, Run]]) -> Noise:
+    """Return how far ratios of the same prompt vary or, where all ran once, of a category."""
+    of_prompts: dict[tuple[object, ...], list[float]] = {}
+    of_categories: dict[tuple[object, ...], list[float]] = {}
+    for run, plain in pairs:
+        ratio = run.speed / plain.speed
+        of_prompts.setdefault((run.prompt_id, run.temperature), []).append(ratio)
+        of_categories.setdefault((run.category, run.temperature), []).append(ratio)
+    of_same = pooled(of_prompts.values())
+    return of_same if of_same.n_free else pooled(of_categories.values())
+
+
+def _line(category: str, way: Way, pairs: Sequence[tuple[Run, Run]], noise: Noise) -> Line:
     runs = [run for run, _ in pairs]
     n_rounds = sum(len(run.rounds.n_drafted) for run in runs)
     n_drafted = sum(sum(run.rounds.n_drafted) for run in runs)
@@ -183,11 +227,12 @@ def _line(category: str, way: Way, pairs: Sequence[tuple[Run, Run]]) -> Line:
         tokens_per_round=sum(run.tokens for run in runs) / n_rounds if n_rounds else 0.0,
         mean_k=n_drafted / n_rounds if n_rounds else 0.0,
         n_pairs=len(pairs),
+        bound=noise.bound(len(pairs), len(pairs)),
     )
 
 
-def _key(run: Run) -> tuple[str, int]:
-    return run.prompt_id, run.repeat
+def _key(run: Run) -> tuple[str, int, float]:
+    return run.prompt_id, run.repeat, run.temperature
 
 
 def _order(way: Way) -> int:

@@ -91,7 +91,7 @@ def bench_pair(
             "--repeat",
             min=1,
             help="Runs of each prompt.",
-            show_default="2",
+            show_default="3, or up to 6 with --quick",
             rich_help_panel=_PANEL,
         ),
     ] = None,

@@ -22,7 +22,8 @@ def compare(
     """Compare two benchmarks: what the second does faster or slower, and whether that is certain.
 
     A difference is beyond the spread where the median of each file lies outside of what the other
-    varied. Machine, files or settings that differ are warned of on stderr.
+    varied, and by more than chance does 1 time of 20. Machine, files or settings that differ are
+    warned of on stderr.
 
     \b
     Example:
@@ -51,13 +52,15 @@ def _as_text(found: "list[Difference]") -> list[str]:
         here = [d for d in found if d.temperature == temperature]
         several = len({d.draft for d in here} - {"none"}) > 1
         lines += [f"temperature {temperature:g}, tokens per second: median (min to max)", ""]
-        head = ("category", "with", "A", "B", "B / A", "beyond the spread")
+        head = ("category", "with", "A", "B", "B / A", "chance", "beyond")
         lines += [*table([head, *(_row(d, several) for d in here)], left=2), ""]
     return lines[:-1]
 
 
 def _row(d: "Difference", several: bool) -> tuple[str, ...]:
+    from specli.bench.noise import percent
+
     name = f"{d.draft}, {d.contestant}" if several and d.draft != "none" else d.contestant
     sides = (f"{s.median:.1f} ({s.low:.1f} to {s.high:.1f})" for s in (d.a, d.b))
     certain = ("faster" if d.ratio > 1 else "slower") if d.beyond else "no"
-    return (d.category, name, *sides, f"{d.ratio:.2f}", certain)
+    return (d.category, name, *sides, f"{d.ratio:.2f}", percent(d.bound), certain)

@@ -4,11 +4,13 @@ import shlex
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
+from math import inf
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from specli.bench.contest import PLAIN
+from specli.bench.noise import percent
 from specli.bench.records import ModelFile, Run, Setup
 from specli.bench.summary import (
     Advice,
@@ -31,7 +33,7 @@ _POSITIONS = 12  # that are shown
 _WIDTH = 80
 _NAME = 26
 _HEAD: tuple[str, ...] = (
-    *("category", "plain/s", "spec/s", "ratio", "min-max"),
+    *("category", "plain/s", "spec/s", "ratio", "chance", "min-max"),
     *("accepted", "tok/round", "k"),
 )
 
@@ -119,6 +121,7 @@ def _row(line: Line) -> tuple[str, ...]:
         f"{line.plain.median:.1f}",
         f"{line.speed.median:.1f}",
         f"{ratio.median:.2f}",
+        percent(line.bound),
         f"{ratio.low:.2f}-{ratio.high:.2f}",
         "-" if line.acceptance is None else f"{line.acceptance:.0%}",
         f"{line.tokens_per_round:.2f}",
@@ -165,8 +168,12 @@ def _memory(files: Sequence[ModelFile]) -> list[str]:
 
 def _advised(advice: Advice, several: bool) -> str:
     gained = f"{advice.gain:.2f} times as fast as plain decoding"
+    if advice.bound != inf:
+        gained += f", {percent(advice.bound)}"
+    if advice.verdict == "slower":
+        return f"Slower here: at best {gained}, over all that was run."
     if advice.way is None:
-        return f"Not worth it here: at best {gained}, over all that was run."
+        return f"No clear difference here: at best {gained}, over all that was run."
     draft = advice.way.draft
     what = f"best draft: {draft}, k {advice.way.k}" if several else f"best: k {advice.way.k}"
     return f"Worth it here; {what}: {gained}, over all that was run."

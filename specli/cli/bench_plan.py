@@ -9,7 +9,7 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from specli.bench.prompts import Prompt, load_prompts
-from specli.bench.schedule import MAX_TOKENS, N_PROMPTS, N_REPEATS
+from specli.bench.schedule import MAX_TOKENS, N_PROMPTS, N_REPEATS, QUICK_REPEATS
 from specli.bench.trial import SEED
 from specli.cli.options import ModelOptions
 from specli.cli.session import with_choices
@@ -65,6 +65,7 @@ def checked(options: ModelOptions, wanted: Wanted) -> Plan:
             raise UsageError("--quick and --duration exclude each other")
         raise UsageError(f"--duration is {wanted.duration:g}, minutes above 0 are wanted")
     all_of_them = 10**6 if wanted.prompts else N_PROMPTS
+    usual = QUICK_REPEATS if wanted.quick else N_REPEATS
     return Plan(
         settings=settings,
         drafts=_drafts(options, wanted.drafts),
@@ -72,7 +73,7 @@ def checked(options: ModelOptions, wanted: Wanted) -> Plan:
         n_prompts=wanted.per_category or all_of_them,
         temperatures=_temperatures(wanted.temps, options.temp),
         max_tokens=settings.max_tokens or MAX_TOKENS,
-        repeats=None if wanted.duration else wanted.repeat or N_REPEATS,
+        repeats=None if wanted.duration else wanted.repeat or usual,
         out=_out(wanted.out),
     )
 

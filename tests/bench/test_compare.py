@@ -28,6 +28,7 @@ def records(speeds: list[float], setup: Setup = SETUP, prompt: str = "sha") -> R
         ([5.0, 20.0, 21.0], 1.82, False),  # the first is inside of what the second varied
         ([14.0, 15.0, 16.0], 1.36, True),
         ([4.0, 5.0, 6.0], 0.45, True),
+        ([12.1, 12.2, 12.3], 1.11, False),  # outside, but by less than chance is
     ],
 )
 def test_a_difference_is_beyond_the_spread_or_not(
@@ -62,6 +63,13 @@ def test_only_what_both_ran_is_compared() -> None:
 def test_what_differs_is_named(other: Setup, said: str) -> None:
     (found,) = unlike(records([1.0]), records([1.0], other))
     assert found.startswith(said)
+
+
+def test_answers_of_other_lengths_are_compared_with_a_warning() -> None:
+    a, b = records([10.0]), records([12.0])
+    b = Records(b.setups, tuple(replace(run, max_tokens=50) for run in b.runs()))
+    assert unlike(a, b) == ["tokens of an answer: 100 and 50"]
+    assert len(compare(a, b)) == 1
 
 
 def test_date_and_command_may_differ() -> None:

@@ -61,7 +61,7 @@ def test_the_answer_on_the_screen_and_the_records(
     assert {1, 8} <= passes.target_s.keys()
     assert (passes.draft, passes.draft_s > 0) == ("draft", True)
     runs = list(found.runs())
-    assert len(runs) == 3 * 2 * 2 * 2  # prompts, temperatures, repeats, contestants
+    assert len(runs) == 3 * 2 * 3 * 2  # prompts, temperatures, repeats, contestants
     for run in runs:
         check_invariants(run)
     assert [run.at_s for run in runs] == sorted(run.at_s for run in runs)
@@ -151,7 +151,7 @@ def test_quick_says_what_it_leaves_out_and_duration_goes_on(
     specli: Specli, tmp_path: Path, few: list[object]
 ) -> None:
     done = specli(*few, "--quick", "-n", 5, "--out", tmp_path / "q.jsonl")
-    assert "quick: 3 of 3 prompts 2 times each, 5 tokens an answer" in done.err
+    assert "quick: 3 of 3 prompts up to 6 times each, 5 tokens an answer" in done.err
     done = specli(*few, "--duration", 0.02, "--out", tmp_path / "d.jsonl")
     assert done.code == 0
     assert len(list(records(tmp_path, "d.jsonl").runs())) >= 2
