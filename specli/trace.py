@@ -1,4 +1,4 @@
-"""What happened in an answer, round by round: kept from the events of a session, to be looked at."""
+"""What happened in an answer, round by round: kept from its events, to be looked at."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -68,7 +68,7 @@ class TracedAnswer:
 class Trace:
     """Some answers of one session. about: models and settings.
 
-    pieces: the bytes of each token. controls: tokens that are no text; their pieces are their names.
+    pieces: the bytes of each token. controls: tokens that are no text; of these, the names.
     """
 
     about: Mapping[str, str]

@@ -78,25 +78,23 @@ def by_k(runs: Sequence[Run], draft: str) -> Plot | None:
     fixed = sorted({run.k for run in found if run.k})
     if len(fixed) < 2:
         return None
-    keys: list[int | None] = [0, *fixed]
+    keys: list[tuple[str, int | None]] = [("0", 0), *((str(k), k) for k in fixed)]
     if any(run.k is None for run in found):
-        keys.append(None)
+        keys += [("", -1), ("auto", None)]  # with a gap before it: it is no larger number
     series = []
-    for category in dict.fromkeys(run.category for run in found):
-        speeds = [
-            [run.speed for run in found if run.category == category and run.k == key]
-            for key in keys
-        ]
+    for category in dict.fromkeys(_categories(found)):
+        of_category = [run for run in found if run.category == category]
+        speeds = [[run.speed for run in of_category if run.k == k] for _, k in keys]
         y = tuple(median(some) if some else None for some in speeds)
         series.append(Series(category, "line", tuple(range(len(keys))), y))
     return Plot(
-        "by-k",
+        f"by-k-{_slug(draft)}",
         f"Throughput by guesses in a round, {draft}",
         "0 is plain decoding; auto guesses as many as pay.",
         "guesses in a round (k)",
         "tokens per second",
         tuple(series),
-        tuple("auto" if key is None else str(key) for key in keys),
+        tuple(name for name, _ in keys),
     )
 
 
@@ -139,8 +137,6 @@ def positions(runs: Sequence[Run], way: Way, several: bool) -> Plot | None:
     """Return which share of the guesses at each position of a round was accepted, by category."""
     of_way = [run for run in runs if Way(run.draft, run.contestant) == way]
     groups = {c: [r for r in of_way if r.category == c] for c in dict.fromkeys(_categories(of_way))}
-    if len(groups) > 1:
-        groups["all"] = of_way
     rates = {category: _rates(some) for category, some in groups.items()}
     longest = max((len(some) for some in rates.values()), default=0)
     if not longest:
@@ -155,7 +151,7 @@ def positions(runs: Sequence[Run], way: Way, several: bool) -> Plot | None:
         "accepted, %",
         tuple(
             Series(
-                *(name, "dashed" if name == "all" else "line", x),
+                *(name, "line", x),
                 tuple(some[i] if i < len(some) else None for i in range(longest)),
             )
             for name, some in rates.items()
@@ -185,9 +181,8 @@ def gains(
         if whole is None:
             continue
         price = draft_s.get(way.draft, 0.0) * whole.drafted_share
-        ks = whole.ks if way.contestant == "auto" else {int(way.k): 1}
         x = tuple(100 * i / (_N_CURVE - 1) for i in range(_N_CURVE))
-        curve = tuple(speed_up(a / 100, ks, price, target_s) for a in x)
+        curve = tuple(speed_up(a / 100, whole.ks, price, target_s) for a in x)
         points = _points(of_way, [line for line in some if line.way == way])
         xs, ys = tuple(100 * m.a for m, _ in points), tuple(ratio for _, ratio in points)
         series.append(Series(name, "points", xs, ys))
@@ -197,12 +192,12 @@ def gains(
     return Plot(
         "gains",
         "Speed-up against acceptance",
-        "A point is one kind of text. The lines are (1 - a^(k+1)) / ((1 - a)(c k + v)), with c and"
-        " v as measured; for auto over the numbers of guesses that it chose. Of acceptance only"
-        " guesses behind accepted ones count.",
+        "A point is one kind of text. The curves are (1 - a^(k+1)) / ((1 - a)(c k + v)), with the"
+        " costs c and v as measured, over the numbers of guesses k that the rounds had. For a only"
+        " those guesses count before which none was wrong.",
         "a guess is accepted, %",
         "times as fast as plain",
-        tuple(series),
+        (Series("plain decoding", "dashed", (0.0, 100.0), (1.0, 1.0)), *series),
         digits=2,
         x_max=100.0,
     )
@@ -240,6 +235,10 @@ def _categories(runs: Iterable[Run]) -> Iterable[str]:
     return (run.category for run in runs)
 
 
+def _slug(name: str) -> str:
+    """Return a name as part of a file's name."""
+    return "".join(c if c.isalnum() else "-" for c in name)
+
+
 def _cut(value: float, most: float) -> float | None:
     return value if value <= most else None
-

@@ -15,10 +15,10 @@ from specli.bench.curves import (
     positions,
     throughput,
 )
+from specli.bench.noise import percent
 from specli.bench.plots import inline_svg
 from specli.bench.records import ModelFile, Records, Run, Setup
 from specli.bench.summary import (
-    CLEAR,
     Advice,
     Line,
     Way,
@@ -49,11 +49,12 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What ran at one temperature. verdict: of the way that is shown first."""
+    """What ran at one temperature. verdict, lines: of the way that is shown first."""
 
     temperature: float
     verdict: str
     lines: list[Line]
+    others: list[Line]
     plots: list[Drawn]
 
 
@@ -84,17 +85,20 @@ def bench_page(records: Records, name: str) -> str:
         return Drawn(plot, inline_svg(plot, f"p{next(counter)}-"), *_table(plot))
 
     parts = [_part(records, runs, t, advice, drawn) for t in temperatures(runs)]
+    parts = [part for part in parts if part.lines]
     passes = costs(pass_costs(records.passes()))
+    some = [line for part in parts for line in (*part.lines, *part.others)]
     splits = {
-        name_of(way, several): time_split(r for r in runs if Way(r.draft, r.contestant) == way)
-        for way in ways(runs)
+        name_of(way, several): time_split(run for run in runs if _way(run) == way)
+        for way in _few(some, _first(some, advice))
     }
     return render(
         "bench.html",
         name=name,
         title=_title(advice),
-        gain=advice.gain,
-        way=name_of(advice.way, several) if advice.way else "plain decoding",
+        gained=f"{advice.gain:.2f} times as fast",
+        varies=percent(advice.bound),
+        way=name_of(advice.way, several) if advice.way else "",
         parts=parts,
         passes=drawn(passes) if passes else None,
         splits=splits,
@@ -103,7 +107,7 @@ def bench_page(records: Records, name: str) -> str:
         command=setup.command if setup else "",
         n_setups=len(records.setups),
         shown=lambda way: name_of(way, several),
-        clear=CLEAR,
+        chance=percent,
     )
 
 
@@ -126,11 +130,15 @@ def _part(
     drawn: Callable[[Plot], Drawn],
 ) -> Part:
     some = lines(runs, temperature)
+    if not some:
+        return Part(temperature, "", [], [], [])
     first = _first(some, advice)
+    of_first = [line for line in some if line.way == first]
     return Part(
         temperature,
-        verdict([line for line in some if line.way == first]),
-        sorted(some, key=lambda line: line.way != first),
+        f"{verdict(of_first)}.",
+        of_first,
+        [line for line in some if line.way != first],
         [drawn(plot) for plot in _plots(records, runs, temperature, advice)],
     )
 
@@ -149,16 +157,15 @@ def _plots(
         plot = by_k(here, draft)
         if plot:
             yield plot
+    guessing = [line for line in some if line.acceptance is not None]
+    if not guessing:
+        return
     several = len({way.draft for way in ways(runs)}) > 1
-    shown = [run for run in here if _way(run) in few]
+    few = _few(guessing, _first(guessing, advice))
+    prices = pass_costs(records.passes()), draft_costs(records.passes())
     found = (
-        positions(here, _first(some, advice), several),
-        gains(
-            shown,
-            [line for line in some if line.way in few],
-            pass_costs(records.passes()),
-            draft_costs(records.passes()),
-        ),
+        positions(here, _first(guessing, advice), several),
+        gains([run for run in here if _way(run) in few], guessing, *prices),
     )
     yield from (plot for plot in found if plot)
 
@@ -190,8 +197,9 @@ def _renamed(plot: Plot, slug: str) -> Plot:
 
 def _table(plot: Plot) -> tuple[list[str], list[list[str]]]:
     """Return a plot's numbers as a head and rows: of curves with many points every tenth."""
+
     def number(value: float | None) -> str:
-        return "–" if value is None else f"{value:.{plot.digits}f}"
+        return "-" if value is None else f"{value:.{plot.digits}f}"
 
     points = [series for series in plot.series if series.style == "points"]
     if points:
@@ -207,13 +215,15 @@ def _table(plot: Plot) -> tuple[list[str], list[list[str]]]:
     head = [plot.x_label, *(series.name for series in plot.series)]
     rows = []
     for i, x in enumerate(plot.series[0].x):
-        label = plot.ticks[i] if plot.ticks else f"{x:g}"
-        rows.append([label, *(number(series.y[i]) for series in plot.series)])
+        if label := plot.ticks[i] if plot.ticks else f"{x:g}":
+            rows.append([label, *(number(series.y[i]) for series in plot.series)])
     return head, rows
 
 
 def _title(advice: Advice) -> str:
-    return "Worth it here" if advice.way else "Not worth it here"
+    if advice.verdict == "slower":
+        return "Slower here"
+    return "Worth it here" if advice.way else "No clear difference here"
 
 
 def _facts(setup: Setup, runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
@@ -249,6 +259,6 @@ def _facts(setup: Setup, runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
 def _memory(setup: Setup) -> Iterator[tuple[str, list[str]]]:
     def row(file: ModelFile) -> tuple[str, list[str]]:
         sizes = file.weights_bytes, file.cache_bytes, file.compute_bytes
-        return file.label or file.name, [human_size(size) if size else "–" for size in sizes]
+        return file.label or file.name, [human_size(size) if size else "-" for size in sizes]
 
     yield from map(row, (setup.target, *setup.drafts))

@@ -149,9 +149,8 @@ def _colored_series(plot: Plot) -> list[str]:
     """
     colors: list[str] = []
     n = 0
-    points = any(series.style == "points" for series in plot.series)
     for series in plot.series:
-        if points and series.style == "dashed":
+        if series.name.startswith("formula"):
             colors.append(colors[-1])
         elif series.name == "plain" or series.style == "dashed":
             colors.append(_PLAIN if series.name == "plain" else _MUTED)
@@ -174,7 +173,8 @@ def _draw_bars(axes: "Axes", series: Series, i: int, n: int, color: str) -> None
 
 def _draw_line(axes: "Axes", series: Series, i: int, color: str) -> None:
     y = [float("nan") if value is None else value for value in series.y]
-    style: dict[str, Any] = {"color": color, "label": series.name}
+    is_formula = series.name.startswith("formula")
+    style: dict[str, Any] = {"color": color, "label": None if is_formula else series.name}
     marker = _MARKERS[i % len(_MARKERS)]
     if series.style == "points":
         axes.plot(series.x, y, marker, markersize=6, **style)

@@ -53,9 +53,7 @@ def run(
             raise Interrupted("interrupted")
 
 
-def answer(
-    ready: "Ready", options: ModelOptions, text: str, raw: bool
-) -> "Iterator[AnswerEvent]":
+def answer(ready: "Ready", options: ModelOptions, text: str, raw: bool) -> "Iterator[AnswerEvent]":
     """Return the events of an answer to a text; raw: without the chat template."""
     from specli.chat import Message
 

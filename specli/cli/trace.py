@@ -72,9 +72,7 @@ def trace(
                 write(json.dumps(found.as_dict(), ensure_ascii=False) + "\n")
 
 
-def _listen(
-    ready: "Ready", options: ModelOptions, tracer: "Tracer", text: str, raw: bool
-) -> None:
+def _listen(ready: "Ready", options: ModelOptions, tracer: "Tracer", text: str, raw: bool) -> None:
     """Let it answer, and say how far it is and what came out. Raises Interrupted."""
     from specli.chat import Done
     from specli.cli.output import Waiting, stats_line

@@ -113,7 +113,7 @@ def _facts(stats: Stats) -> Iterator[tuple[str, str, str]]:
         share = percent(stats.draft_n_accepted / stats.draft_n)
         yield "accepted", share, f"{stats.draft_n_accepted} of {stats.draft_n} guesses"
     else:
-        yield "accepted", "–", stats.reason_off or "nothing was guessed"
+        yield "accepted", "-", stats.reason_off or "nothing was guessed"
     remark = f"{stats.draft_rounds} {'round' if stats.draft_rounds == 1 else 'rounds'}"
     if stats.plain_rounds:
         remark += f", {stats.plain_rounds} without a guess"
