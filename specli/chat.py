@@ -61,7 +61,10 @@ class Tokenizer(Protocol):
         """Return the tokens of a text, with exactly one BOS where the model wants it."""
 
     def piece(self, token: int) -> bytes:
-        """Return the bytes that a token stands for."""
+        """Return the bytes that a token stands for in a text; none for control tokens."""
+
+    def text(self, token: int) -> bytes:
+        """Return a token as the vocabulary spells it."""
 
 
 class ChatTemplate:

@@ -25,6 +25,7 @@ def test_the_wheel_holds_the_registry(tmp_path: Path) -> None:
     assert "specli/models.toml" in names
     assert "specli/cli/app.py" in names
     assert "specli/bench/prompts.jsonl" in names
+    assert {f"specli/pages/templates/{name}" for name in ("trace.html", "page.js")} <= {*names}
     assert not any(name.startswith("tests") for name in names)
 
 

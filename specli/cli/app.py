@@ -15,6 +15,7 @@ from specli.cli.models import models
 from specli.cli.pull import pull
 from specli.cli.run import run
 from specli.cli.streams import ReaderGone, drop_stdout, keep_streams, say, say_error
+from specli.cli.trace import trace
 from specli.errors import Interrupted, SpecliError
 
 app = typer.Typer(
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(chat)
+app.command()(trace)
 app.command()(doctor)
 app.command()(pull)
 app.add_typer(bench, name="bench")

@@ -6,10 +6,12 @@ from typing import Annotated
 import typer
 
 from specli.cli.bench_compare import compare
+from specli.cli.bench_report import report
 from specli.cli.options import ModelOptions, with_model_options
 
 bench = typer.Typer(name="bench", invoke_without_command=True, rich_markup_mode=None)
 bench.command()(compare)
+bench.command()(report)
 
 _PANEL = "Benchmark"
 
@@ -131,6 +133,7 @@ def bench_pair(
       specli bench --quick
       specli bench -t llama-8b --drafts llama-1b,ngram --temps 0,1 --save
       specli bench compare before.jsonl after.jsonl
+      specli bench report bench.jsonl
     """
     if context.invoked_subcommand is not None:
         return

@@ -9,6 +9,7 @@ import typer
 from specli.cli.options import ModelOptions, with_model_options
 from specli.cli.run import decoded
 from specli.cli.streams import say, say_error, tell
+from specli.cli.tracing import TraceFile, TracePage, check_trace, traced
 from specli.errors import Interrupted, ModelError, SpecliError, TooLongError
 
 if TYPE_CHECKING:
@@ -27,10 +28,11 @@ Ctrl-C stops an answer and clears a line; on an empty line it leaves."""
 
 
 @with_model_options
-def chat(options: ModelOptions) -> None:
+def chat(options: ModelOptions, trace: TraceFile = None) -> None:
     """Hold a conversation. Its past stays in memory: a turn costs only what is new in it.
 
-    Without a terminal on stdin, each line of it is one message.
+    Without a terminal on stdin, each line of it is one message. The page of --trace shows all
+    answers and is written after each.
 
     \b
     Example:
@@ -38,8 +40,9 @@ def chat(options: ModelOptions) -> None:
     """
     from specli.cli.session import load_session, stdin_is_terminal
 
-    with load_session(options, conversation=True) as ready:
-        talk, typed = Talk(ready, options), stdin_is_terminal()
+    check_trace(trace)
+    with load_session(options, conversation=True) as ready, traced(trace, ready) as page:
+        talk, typed = Talk(ready, options, page), stdin_is_terminal()
         for line in _typed_lines(ready) if typed else _piped_lines():
             if not talk.take(line):
                 break
@@ -52,7 +55,7 @@ def chat(options: ModelOptions) -> None:
 class Talk:
     """The state of a conversation, and what the user can do to it."""
 
-    def __init__(self, ready: "Ready", options: ModelOptions) -> None:
+    def __init__(self, ready: "Ready", options: ModelOptions, page: TracePage) -> None:
         """Raise ModelError where the model cannot hold a conversation."""
         if ready.session.answerer.template is None:
             raise ModelError(
@@ -60,6 +63,7 @@ class Talk:
                 "give one with --chat-template FILE, or continue a text with specli run --raw",
             )
         self._ready = ready
+        self._page = page
         self._max_tokens = options.max_tokens
         self._system = options.system or ""
         self._turns: list[Message] = []
@@ -108,12 +112,15 @@ class Talk:
         answer = ""
         with self._ready.interrupt.listening():
             events = self._ready.session.answerer.reply([*system, *turns], self._max_tokens)
+            self._page.begin(line)
             for event in events:
+                self._page.add(event)
                 self._ready.output.event(event)
                 if isinstance(event, Text):
                     answer += event.text
                 elif isinstance(event, Done):
                     self._last = event
+        self._page.save()
         if answer or not self.interrupted:
             self._turns = [*turns, Message("assistant", answer)]
         if self._last and self._last.reason == "context":

@@ -1,13 +1,19 @@
 """specli run: one answer."""
 
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from specli.cli.options import ModelOptions, with_model_options
+from specli.cli.tracing import TraceFile, check_trace
 from specli.errors import Interrupted, UsageError
 from specli.settings import check_text
+
+if TYPE_CHECKING:
+    from specli.chat import AnswerEvent
+    from specli.cli.session import Ready
 
 
 @with_model_options
@@ -20,6 +26,7 @@ def run(
         bool,
         typer.Option("--raw", help="Continue the text as it is, without the chat template."),
     ] = False,
+    trace: TraceFile = None,
 ) -> None:
     """Answer one prompt, and stream the answer to stdout.
 
@@ -27,23 +34,34 @@ def run(
     Examples:
       specli run "Why is the sky blue?"
       git diff | specli run "Write a commit message" -t qwen-coder-7b
+      specli run "Count to ten" --trace rounds.html
     """
-    from specli.chat import Done, Message
+    from specli.chat import Done
     from specli.cli.session import load_session
+    from specli.cli.tracing import traced
 
     text = read_prompt(prompt)
-    with load_session(options) as ready:
-        answerer, max_tokens = ready.session.answerer, options.max_tokens
-        if raw:
-            events = answerer.complete(text, max_tokens)
-        else:
-            system = [Message("system", options.system)] if options.system else []
-            events = answerer.reply([*system, Message("user", text)], max_tokens)
+    check_trace(trace)
+    with load_session(options) as ready, traced(trace, ready) as page:
+        events = answer(ready, options, text, raw)
+        page.begin(text)
         with ready.interrupt.listening():
             for event in events:
+                page.add(event)
                 ready.output.event(event)
         if isinstance(event, Done) and event.reason == "interrupted":
             raise Interrupted("interrupted")
+
+
+def answer(ready: "Ready", options: ModelOptions, text: str, raw: bool) -> "Iterator[AnswerEvent]":
+    """Return the events of an answer to a text; raw: without the chat template."""
+    from specli.chat import Message
+
+    answerer = ready.session.answerer
+    if raw:
+        return answerer.complete(text, options.max_tokens)
+    system = [Message("system", options.system)] if options.system else []
+    return answerer.reply([*system, Message("user", text)], options.max_tokens)
 
 
 def read_prompt(prompt: str | None) -> str:

@@ -15,7 +15,7 @@ from specli.config import load_config, pair_key
 from specli.errors import Interrupted
 from specli.models.registry import Entry, load_registry
 from specli.models.store import Located, fetch_missing, is_path, look_up
-from specli.settings import DEFAULT_TARGET
+from specli.settings import DEFAULT_TARGET, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class Ready:
     """A loaded session, the output that shows it, and the ear for Ctrl-C."""
 
     session: Session
+    settings: Settings
     output: Output
     interrupt: Interrupt
 
@@ -51,7 +52,7 @@ def load_session(options: ModelOptions, conversation: bool = False) -> Iterator[
         if interrupt():
             raise Interrupted("interrupted")
         output.start(session, settings)
-        yield Ready(session, output, interrupt)
+        yield Ready(session, settings, output, interrupt)
 
 
 def find_pair(options: ModelOptions) -> Pair:

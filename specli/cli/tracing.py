@@ -1,0 +1,94 @@
+"""What run, chat and trace keep of an answer's rounds, and the page that becomes of it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from specli.cli.streams import say
+
+if TYPE_CHECKING:
+    from specli.chat import AnswerEvent
+    from specli.cli.session import Ready
+    from specli.trace import Tracer
+
+TraceFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--trace",
+        metavar="FILE.html",
+        help="Write a page that shows every round: guesses, verdicts, probabilities, times.",
+        rich_help_panel="Output",
+    ),
+]
+
+
+def check_trace(path: Path | None) -> None:
+    """Raise SpecliError where the page cannot be written, before anything takes time."""
+    if path is not None:
+        from specli.pages.files import check_place
+
+        check_place(path)
+
+
+def new_tracer(ready: "Ready") -> "Tracer":
+    """Return what keeps the rounds of a session."""
+    from specli.models.store import Located
+    from specli.trace import Tracer
+
+    session, settings = ready.session, ready.settings
+    draft = session.pair.draft
+    about = {
+        "target": session.pair.target.name,
+        "draft": draft.name if isinstance(draft, Located) else draft,
+        "guesses in a round": "auto" if settings.k is None else str(settings.k),
+        "temperature": f"{settings.sampling.temperature:g}",
+        "seed": str(session.seed),
+    }
+    return Tracer(session.answerer.tokenizer, about, session.answerer.stats)
+
+
+class TracePage:
+    """The page that becomes of a session where one is wanted; else nothing happens."""
+
+    def __init__(self, path: Path | None, tracer: "Tracer | None") -> None:
+        self._path = path
+        self._tracer = tracer
+        self._is_new = False
+
+    def begin(self, prompt: str) -> None:
+        """Start an answer."""
+        if self._tracer:
+            self._tracer.begin(prompt)
+
+    def add(self, event: "AnswerEvent") -> None:
+        """Take in an event of the answer that was started last."""
+        if self._tracer:
+            self._tracer.add(event)
+            self._is_new = True
+
+    def save(self) -> bool:
+        """Write down all answers so far; say whether there are any. Raises SpecliError."""
+        if self._path is None or self._tracer is None:
+            return False
+        from specli.pages.files import write_page
+        from specli.pages.trace_page import trace_page
+
+        trace = self._tracer.trace()
+        if trace.answers and self._is_new:
+            write_page(self._path, trace_page(trace))
+            self._is_new = False
+        return bool(trace.answers)
+
+
+@contextmanager
+def traced(path: Path | None, ready: "Ready") -> Iterator[TracePage]:
+    """Give a page to fill, and write it whatever happens: what there is of a broken answer, too."""
+    page = TracePage(path, None if path is None else new_tracer(ready))
+    try:
+        yield page
+    finally:
+        if page.save():
+            say("trace", str(path))
