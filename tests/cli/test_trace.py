@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from specli.chat import AnswerEvent
+from specli.trace import Tracer
 from tests.cli.conftest import Result
 from tests.pages.test_trace_page import Reader
 
@@ -92,13 +94,13 @@ def test_a_place_that_cannot_be_is_told_before_anything_is_loaded(
 def test_what_there_is_of_an_interrupted_answer_is_written(
     specli: Specli, model: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from specli.trace import Tracer
-
     add = Tracer.add
+    presses = iter([signal.SIGINT])
 
-    def interrupt(self: Tracer, event: object) -> None:
-        add(self, event)  # type: ignore[arg-type]
-        os.kill(os.getpid(), signal.SIGINT) if len(self.trace().answers) else None
+    def interrupt(self: Tracer, event: AnswerEvent) -> None:
+        add(self, event)
+        for press in presses if self.trace().answers else ():
+            os.kill(os.getpid(), press)
 
     monkeypatch.setattr(Tracer, "add", interrupt)
     done = specli("run", "hello", *model, "--trace", "a.html")
