@@ -85,7 +85,7 @@ def p_value(
     draft: FakeModel | str,
     sampler: FakeSampler,
     draft_sampler: FakeSampler | None = None,
-    n: int = 2000,
+    n: int = 1200,
     plan: int | Planner = 3,
 ) -> float:
     """Test n generated triples against the exact distribution; return the p value."""
