@@ -14,6 +14,7 @@ from specli.cli.models import models
 from specli.cli.pull import pull
 from specli.cli.run import run
 from specli.cli.streams import ReaderGone, drop_stdout, keep_streams, say, say_error
+from specli.cli.verify import verify
 from specli.errors import Interrupted, SpecliError
 
 app = typer.Typer(
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(chat)
+app.command()(verify)
 app.command()(doctor)
 app.command()(pull)
 app.add_typer(models, name="models")
