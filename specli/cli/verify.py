@@ -41,7 +41,7 @@ def verify(
             "--draws",
             min=0,
             help="Answers drawn with --temp, of each kind; 0 for none.",
-            show_default="1000",
+            show_default="600",
         ),
     ] = None,
     raw: Annotated[

@@ -133,11 +133,12 @@ def _where(done: Comparison, parted: Divergence, text: TextOf) -> str:
     before = text((*done.prompt, *done.answer[: parted.at]))[-_BEFORE:]
     said = "nothing" if parted.speculative is None else repr(text([parted.speculative]))
     kind = "tie" if parted.explained else "DIFFERENCE"
-    margin = f"the two best logits are {parted.margin:.2g} apart"
-    if parted.explained:
-        margin += f", {parted.tolerance:.2g} may be rounding"
-    elif parted.speculative not in parted.best:
-        margin += ", and it is neither"
+    margin = f"the two best logits are {parted.best_margin:.2g} apart"
+    if parted.margin is None:
+        margin += ", and it is far below"
+    elif parted.margin != parted.best_margin:
+        margin += f", it is {parted.margin:.2g} below"
+    margin += f"; {parted.tolerance:.2g} may be rounding"
     return (
         f"{kind} at {done.id}, token {parted.at + 1}, after {before!r}: plain"
         f" {text([parted.plain])!r}, speculative {said}; {margin}"
@@ -174,7 +175,7 @@ _QUESTIONS = {
 def _power(detectable: float | None) -> str:
     if detectable is None:
         return "So few draws have no power here"
-    return f"{detectable:.1%} would be found ({POWER:.0%} of the times)"
+    return f"{detectable:.1%} would be found ({POWER:.0%} of the time)"
 
 
 def _oddities(test: DrawTest, text: TextOf) -> Iterator[str]:
@@ -237,8 +238,8 @@ def _comparison(done: Comparison, text: TextOf) -> dict[str, Any]:
                 "speculative_text": None
                 if parted.speculative is None
                 else text([parted.speculative]),
-                "best": parted.best,
                 "margin": parted.margin,
+                "best_margin": parted.best_margin,
                 "tolerance": parted.tolerance,
                 "explained": parted.explained,
             }
@@ -248,21 +249,32 @@ def _comparison(done: Comparison, text: TextOf) -> dict[str, Any]:
 
 
 def _draw_test(test: DrawTest, text: TextOf) -> dict[str, Any]:
-    shown = asdict(test) | {"alpha": ALPHA, "power": POWER, "passed": test.passed}
-    for one, adjusted in zip(shown["tests"], shown.pop("adjusted"), strict=True):
-        one["p_adjusted"] = adjusted
-    shown["impossible"] = [
-        {"before": text((*prompt, *answer[:-1]))[-_BEFORE:], "token": answer[-1]}
-        for prompt, answer in test.impossible
-    ]
-    if test.oddity:
-        odd = test.oddity
-        shown["oddity"] = {
-            "id": odd.place_id,
-            "before": text((*odd.prompt, *odd.answer[:-1]))[-_BEFORE:],
-            "token": odd.answer[-1],
-            "token_text": text(odd.answer[-1:]),
-            "n_seen": odd.n_seen,
-            "n_expected": odd.n_expected,
-        }
-    return shown
+    tests = zip(test.tests, test.adjusted, strict=True)
+    return {
+        "passed": test.passed,
+        "places": test.n_places,
+        "plain_n": test.n_plain,
+        "speculative_n": test.n_speculative,
+        "tokens": test.n_tokens,
+        "draft_n": test.n_drafted,
+        "draft_n_accepted": test.n_accepted,
+        "alpha": ALPHA,
+        "power": POWER,
+        "tests": [asdict(one) | {"p_adjusted": adjusted} for one, adjusted in tests],
+        "impossible": [
+            {"before": text((*prompt, *answer[:-1]))[-_BEFORE:], "token": answer[-1]}
+            for prompt, answer in test.impossible
+        ],
+        "oddity": test.oddity and _odd_json(test.oddity, text),
+    }
+
+
+def _odd_json(oddity: Oddity, text: TextOf) -> dict[str, Any]:
+    return {
+        "id": oddity.place_id,
+        "before": text((*oddity.prompt, *oddity.answer[:-1]))[-_BEFORE:],
+        "token": oddity.answer[-1],
+        "token_text": text(oddity.answer[-1:]),
+        "n_seen": oddity.n_seen,
+        "n_expected": oddity.n_expected,
+    }

@@ -14,7 +14,7 @@ from specli.verification.two_sample import Answer
 
 N_TOKENS = 5  # of an answer: a round of as many guesses as `K`, or several with fewer
 K = 4  # guesses in a round where the user names no number: `auto` might make none
-_N_LOOKED_AT = 64  # places that answers might be drawn at
+_N_LOOKED_AT = 32  # places that answers might be drawn at
 _LEAST_LIFT = 1e-4  # logits; what rounding does at least
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from specli.engine.cache import common_prefix
 from specli.engine.decode import Decoder
@@ -14,28 +15,29 @@ from specli.verification.plain import Target, rounds_of
 _TIE = 2.0
 # Logits. However large the noise, a larger margin between two tokens is no tie.
 LARGEST_TIE = 1.0
+_FEW = 4  # tokens that may be tied
 
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
     """Where a speculative answer left the plain one.
 
-    at: tokens of the answer before it. speculative: None where it ended there. best: the two
-    likeliest tokens, decoded plainly; margin: between their logits. tolerance: the largest margin
-    that rounding explains.
+    at: tokens of the answer before it. speculative: None where it ended there. margin: between the
+    logits of the two tokens, decoded plainly; None where one is not among the best few, best_margin
+    between those of the two best tokens. tolerance: the largest margin that rounding explains.
     """
 
     at: int
     plain: int
     speculative: int | None
-    best: tuple[int, int]
-    margin: float
+    margin: float | None
+    best_margin: float
     tolerance: float
 
     @property
     def explained(self) -> bool:
         """Whether the two tokens were as good as tied."""
-        return {self.plain, self.speculative} == {*self.best} and self.margin <= self.tolerance
+        return self.margin is not None and self.margin <= self.tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Comparison:
     """One prompt, answered greedily both ways.
 
     n_compared: tokens of the plain answer that the speculative one was held against. noise: by how
-    many logits decoding n_rows at a time changed the margin between the two best tokens at most.
+    many logits decoding n_rows at a time changed a margin between the best tokens at most.
     """
 
     id: str
@@ -64,10 +66,15 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class _Best:
-    """The two likeliest tokens of a row, and how far they are apart."""
+    """The likeliest tokens of a row, the best first, and how far below it the others are, (n,)."""
 
-    tokens: tuple[int, int]
-    margin: float
+    tokens: NDArray[np.intp]
+    below: NDArray[np.float32]
+
+    def margin(self, token: int | None) -> float | None:
+        """Return how far below the best a token is; None where it is not among these."""
+        found = np.flatnonzero(self.tokens == token)
+        return float(self.below[found[0]]) if len(found) else None
 
 
 def compare(
@@ -93,7 +100,8 @@ def compare(
     at = common_prefix(plain, got)
     while at < len(plain):
         said = got[at] if at < len(got) else None
-        parted = Divergence(at, plain[at], said, best[at].tokens, best[at].margin, tolerance)
+        margins = best[at].margin(said), float(best[at].below[1])
+        parted = Divergence(at, plain[at], said, *margins, tolerance)
         divergences.append(parted)
         at += 1
         if not parted.explained or at == len(plain):
@@ -126,10 +134,10 @@ def _plain(target: Target, prompt: Sequence[int], max_tokens: int) -> tuple[list
 
 
 def _best(logits: Row) -> _Best:
-    second, first = logits.argpartition(-2)[-2:]
-    if logits[second] > logits[first]:
-        second, first = first, second
-    return _Best((int(first), int(second)), float(logits[first] - logits[second]))
+    few = min(_FEW, len(logits))
+    tokens = logits.argpartition(-few)[-few:]
+    tokens = tokens[np.argsort(-logits[tokens], kind="stable")]
+    return _Best(tokens, logits[tokens[0]] - logits[tokens])
 
 
 def _noise(
@@ -138,7 +146,6 @@ def _noise(
     """Return the largest change of a margin where n_rows are decoded at a time."""
     largest = 0.0
     for i, (one, row) in enumerate(zip(best, target.read(prompt, answer, n_rows), strict=True)):
-        logits = target.sampler.logits(row, [*prompt, *answer[:i]])
-        first, second = one.tokens
-        largest = max(largest, abs(float(logits[first] - logits[second]) - one.margin))
+        logits = target.sampler.logits(row, [*prompt, *answer[:i]])[one.tokens]
+        largest = max(largest, float(np.abs(logits[0] - logits - one.below).max()))
     return largest

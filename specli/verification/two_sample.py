@@ -135,7 +135,9 @@ def _chi_square(
     n_ours, n_all = _by_node(ours, owner), _by_node(all_, owner)
     spread = all_ * n_ours * (n_all - n_ours)
     terms = (ours * n_all - n_ours * all_) ** 2
-    return np.divide(terms, spread, out=np.zeros_like(terms), where=spread > 0.0).sum(1)
+    parts = np.divide(terms, spread, out=np.zeros_like(terms), where=spread > 0.0)
+    sums: NDArray[np.float64] = parts.sum(axis=1)
+    return sums
 
 
 def _effect(
