@@ -87,6 +87,9 @@ class FakeSampler:
     top_k: int = 0
     top_p: float = 1.0
 
+    def logits(self, row: Row, history: Sequence[int]) -> Row:
+        return row
+
     def dist(self, row: Row, history: Sequence[int]) -> Dist:
         if self.temperature == 0:
             return certain(int(row.argmax()))

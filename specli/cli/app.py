@@ -16,6 +16,7 @@ from specli.cli.pull import pull
 from specli.cli.run import run
 from specli.cli.streams import ReaderGone, drop_stdout, keep_streams, say, say_error
 from specli.cli.trace import trace
+from specli.cli.verify import verify
 from specli.errors import Interrupted, SpecliError
 
 app = typer.Typer(
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.command()(run)
 app.command()(chat)
 app.command()(trace)
+app.command()(verify)
 app.command()(doctor)
 app.command()(pull)
 app.add_typer(bench, name="bench")

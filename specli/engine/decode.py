@@ -51,8 +51,8 @@ class Decoder:
         self.lookup = lookup
         self.history: list[int] = []
         self.planner = planner
-        self._sampler = sampler
-        self._eog = eog
+        self.sampler = sampler
+        self.eog = eog
         self._rng = rng
         self._interrupted = interrupted
 
@@ -101,7 +101,7 @@ class Decoder:
         yield Prefill(n_total, n_total, n_cached, time.perf_counter() - started)
 
     def _reason_to_end(self, n_generated: int, max_tokens: int | None) -> Reason | None:
-        if n_generated and self.history[-1] in self._eog:
+        if n_generated and self.history[-1] in self.eog:
             return "eog"
         if max_tokens is not None and n_generated >= max_tokens:
             return "length"
@@ -118,7 +118,7 @@ class Decoder:
         self._check()
         pending = [self.history[-1], *(guess.token for guess in guesses)]
         rows = self.target.fill(pending, len(pending))
-        verdict = verify(rows, guesses, self.history, self._sampler, self._eog, self._rng)
+        verdict = verify(rows, guesses, self.history, self.sampler, self.eog, self._rng)
         tokens = (*(guess.token for guess in guesses[: verdict.n_accepted]), verdict.token)
         self.history.extend(tokens)
         self.target.rewind(len(self.history) - 1)
@@ -152,7 +152,7 @@ class Decoder:
                 break
             guesses.append(guess)
             context.append(guess.token)
-            if guess.token in self._eog:
+            if guess.token in self.eog:
                 break
         del guesses[self.planner.n_worth(guesses) :]
         return guesses

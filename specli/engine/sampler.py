@@ -49,8 +49,7 @@ class LogitSampler:
 
         Raises DecodeError where the model computed no numbers.
         """
-        if self._settings.repeat_penalty != 1.0:
-            row = self._penalised(row, history)
+        row = self.logits(row, history)
         at = row.argmax()
         best = row[at]
         if not isfinite(best):
@@ -70,7 +69,10 @@ class LogitSampler:
         p /= p.sum()
         return Dist(ids, p)
 
-    def _penalised(self, row: Row, history: Sequence[int]) -> Row:
+    def logits(self, row: Row, history: Sequence[int]) -> Row:
+        """Return a row after the repeat penalty: what temperature 0 takes the largest of."""
+        if self._settings.repeat_penalty == 1.0:
+            return row
         first = max(0, len(history) - self._settings.repeat_last_n)
         tokens = np.unique(np.array(history[first:], np.int32))
         tokens = tokens[tokens < len(row)]

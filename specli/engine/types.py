@@ -236,6 +236,9 @@ class Sampler(Protocol):
     def dist(self, row: Row, history: Sequence[int]) -> Dist:
         """Return the distribution of the token that follows the history."""
 
+    def logits(self, row: Row, history: Sequence[int]) -> Row:
+        """Return the logits that the distribution is made of: the row, or what penalties leave."""
+
 
 class Planner(Protocol):
     """Decides how many guesses to buy, and from whom."""

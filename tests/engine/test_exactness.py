@@ -12,8 +12,9 @@ from specli.engine import decode
 from specli.engine.acceptance import GREEDY_RATES, TRUE_RATES, Acceptance
 from specli.engine.costs import CostCurve
 from specli.engine.planner import AutoPlanner
-from specli.engine.types import Planner, Round, Verdict
+from specli.engine.types import Planner, Round
 from tests.fakes import FakeModel, FakeSampler, generated, make_decoder, walk
+from tests.faults import FAULTS, Faulty
 
 GREEDY = FakeSampler(temperature=0.0)
 PROMPT = [1, 2, 3, 1, 2]
@@ -133,29 +134,12 @@ def test_joint_distribution_with_a_planner(kind: str, sampler: FakeSampler) -> N
     assert p_value(target, draft, sampler, plan=auto()) > 1e-4
 
 
-@pytest.mark.parametrize(
-    "fault", ["swaps p and q", "accepts everything", "draws from p instead of the residual"]
-)
+@pytest.mark.parametrize("fault", FAULTS)
 def test_the_distribution_test_catches_a_broken_verifier(
     fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The test above is worth something only if it fails where it should."""
-
-    def wrong(rows, guesses, history, sampler, eog, rng):  # type: ignore[no-untyped-def]
-        context = list(history)
-        for i, guess in enumerate(guesses):
-            p = sampler.dist(rows[i], context)
-            ratio = p.prob(guess.token) / guess.q.prob(guess.token)
-            if fault == "accepts everything":
-                ratio = 1.0
-            elif fault == "swaps p and q":
-                ratio = 1 / ratio if ratio else 1.0
-            if rng.random() >= ratio:
-                return Verdict(i, p.draw(rng))
-            context.append(guess.token)
-        return Verdict(len(guesses), sampler.dist(rows[len(guesses)], context).draw(rng))
-
-    monkeypatch.setattr(decode, "verify", wrong)
+    monkeypatch.setattr(decode, "verify", Faulty(fault))
     draft = FakeModel(3, 4, spread=1.0, noise=1.5)
     assert p_value(FakeModel(3, 4, spread=1.0), draft, FakeSampler(1.0)) < 1e-6
 

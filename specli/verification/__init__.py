@@ -1,0 +1,1 @@
+"""Whether speculation changed anything: greedy answers compared, draws tested."""
