@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
@@ -11,9 +12,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from specli.settings import Settings
 from specli.text import terminal_safe
+from specli.verification.draws import K
 from specli.verification.equality import Comparison, Divergence
 from specli.verification.report import DrawTest, Oddity, Report
-from specli.verification.statistics import ALPHA, POWER
+from specli.verification.statistics import POWER, Test
 
 TextOf: TypeAlias = Callable[[Sequence[int]], str]
 _BEFORE = 40  # characters of the text before a difference
@@ -102,7 +104,7 @@ def headline(report: Report, subject: Subject) -> str:
 
 def _pair(subject: Subject) -> str:
     settings = subject.settings
-    k = "auto" if settings.k is None else settings.k
+    k = f"auto and {K} in turn" if settings.k is None else settings.k
     return f"{subject.target}, draft {subject.draft}, k {k}, seed {settings.seed}"
 
 
@@ -114,8 +116,6 @@ def _greedy(report: Report, text: TextOf) -> Iterator[str]:
     n_ties = sum(divergence.explained for _, divergence in parted)
     yield f"greedy  {len(done)} of {report.n_prompts} prompts, {n_tokens} tokens compared"
     yield f"        {n_drafted} guesses judged, {n_kept} kept"
-    if not n_drafted:
-        yield "        auto guessed nothing here: -k 4 makes it"
     yield f"        {_count(n_ties, 'tie')}, {_count(len(parted) - n_ties, 'other difference')}"
     n_rows = max(one.n_rows for one in done)
     yield (
@@ -146,42 +146,50 @@ def _where(done: Comparison, parted: Divergence, text: TextOf) -> str:
 
 
 def _draws(test: DrawTest, subject: Subject, number: int) -> Iterator[str]:
-    again = " again, anew" if number > 1 else ""
     yield (
-        f"draws{again}   {test.n_plain} plain and {test.n_speculative} speculative answers of"
-        f" {test.n_tokens} tokens at {_count(test.n_places, 'place')}, temperature"
+        f"draws   {'once more, anew: ' if number > 1 else ''}{test.n_plain} plain and"
+        f" {test.n_speculative} speculative answers of {test.n_tokens} tokens,"
+        f" at {_count(test.n_places, 'place')}, temperature"
         f" {subject.settings.sampling.temperature:g}"
     )
-    k = subject.settings.k
-    yield f"        {test.n_drafted} guesses judged, {test.n_accepted} kept" + (
-        "; 4 a round, as auto might make none" if k is None else ""
-    )
-    for one, adjusted in zip(test.tests, test.adjusted, strict=True):
-        found = "FOUND" if adjusted < ALPHA else "nothing"
-        yield f"        {_QUESTIONS[one.name]}? {found}, p = {one.p:.2g}. {_power(one.detectable)}"
-    yield (
-        f"        found is what has p < {ALPHA:g}, adjusted for {len(test.tests)} tests"
-        + ("; it counts if it is found again" if number == 1 else "")
-    )
+    forced = f"; {K} a round" if subject.settings.k is None else ""
+    yield f"        {test.n_drafted} guesses judged, {test.n_accepted} kept{forced}"
+    rows = [
+        (_QUESTIONS[one.name], "YES" if adjusted < test.alpha else "no", f"p {adjusted:.2g}")
+        for one, adjusted in zip(test.tests, test.adjusted, strict=True)
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row, one in zip(rows, test.tests, strict=True):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield f"        {'  '.join(cells)}  {_power(one)}"
+    again = "; what is found must be found again" if number == 1 else ""
+    yield f"        (p below {test.alpha:g} counts; adjusted for {len(test.tests)} tests{again})"
 
 
 _QUESTIONS = {
-    "plain against speculative": "do plain and speculative draws differ",
-    "leaning to the draft": "given the target's own probabilities, do draws lean to the draft",
-    "sureness": "given the same, are likely tokens drawn too often or too seldom",
+    "plain against speculative": "differ from plain ones?",
+    "leaning to the draft": "lean to the draft?",
+    "sureness": "too sure, or not enough?",
+}
+_FAULTS = {
+    "plain against speculative": "of answers written by the draft",
+    "leaning to the draft": "of guesses kept without a look",
+    "sureness": "of tokens not drawn but the likeliest",
 }
 
 
-def _power(detectable: float | None) -> str:
-    if detectable is None:
-        return "So few draws have no power here"
-    return f"{detectable:.1%} would be found ({POWER:.0%} of the time)"
+def _power(test: Test) -> str:
+    if test.detectable is None:
+        return "too few draws to find anything"
+    share = f"{test.detectable:.2g}" if test.detectable < 0.01 else f"{test.detectable:.0%}"
+    return f"finds {share} {_FAULTS[test.name]} in {POWER:.0%} of cases"
 
 
 def _oddities(test: DrawTest, text: TextOf) -> Iterator[str]:
-    for prompt, answer in test.impossible[:_MOST]:
+    impossible = Counter(test.impossible).most_common(_MOST)
+    for (prompt, answer), n in impossible:
         before, token = text((*prompt, *answer[:-1]))[-_BEFORE:], text(answer[-1:])
-        yield f"        IMPOSSIBLE after {before!r}: {token!r} is ruled out by the filters"
+        yield f"        IMPOSSIBLE after {before!r}: {token!r}, filtered out, {_count(n, 'time')}"
     if test.oddity and not test.passed:
         yield f"        {_odd(test.oddity, text)}"
 
@@ -258,7 +266,7 @@ def _draw_test(test: DrawTest, text: TextOf) -> dict[str, Any]:
         "tokens": test.n_tokens,
         "draft_n": test.n_drafted,
         "draft_n_accepted": test.n_accepted,
-        "alpha": ALPHA,
+        "alpha": test.alpha,
         "power": POWER,
         "tests": [asdict(one) | {"p_adjusted": adjusted} for one, adjusted in tests],
         "impossible": [

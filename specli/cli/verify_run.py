@@ -17,6 +17,7 @@ from specli.cli.options import ModelOptions
 from specli.cli.session import find_pair
 from specli.cli.streams import write
 from specli.cli.verify_output import Bar, Subject, report_json, report_text
+from specli.engine.planner import FixedPlanner
 from specli.errors import Interrupted, ModelError, UsageError
 from specli.models.store import Located
 from specli.settings import Settings
@@ -24,10 +25,11 @@ from specli.verification.draws import N_TOKENS, Draws, K, Place, draw, find_plac
 from specli.verification.equality import Comparison, compare
 from specli.verification.plain import Target, target_of
 from specli.verification.report import DrawTest, Report, evaluate
+from specli.verification.statistics import ALPHA, SUSPICION
 
 _MAX_TOKENS, _MAX_TOKENS_QUICK = 64, 24
 _PER_CATEGORY, _PER_CATEGORY_QUICK = 3, 1
-_DRAWS, _DRAWS_QUICK = 600, 120
+_DRAWS, _DRAWS_QUICK = 600, 100
 _PLACES, _PLACES_QUICK = 4, 2
 _N_PASSES = 3  # in which each token is looked at: plain, speculative, judged
 _AGAIN = 2  # times as many draws in the second run, where the first one found something
@@ -159,7 +161,11 @@ class _Verification:
     def _compare(self, session: Session) -> None:
         decoder, most = session.answerer.decoder, self._plan.max_tokens
         target = target_of(decoder, self._interrupt)
-        for prompt in self._plan.prompts:
+        planners = [decoder.planner]
+        if self._settings.k is None:  # which might guess nothing
+            planners.append(FixedPlanner(K))
+        for number, prompt in enumerate(self._plan.prompts):
+            decoder.planner = planners[number % len(planners)]
             self._bar.show(f"greedy answers: {prompt.id}")
             tokens = self._tokens(session, prompt)
             done = compare(prompt.id, decoder, target, tokens, most)
@@ -198,13 +204,15 @@ class _Verification:
         texts = [(done.id, done.prompt, done.answer) for done in calm]
         places = find_places(decoder, target, texts, self._plan.n_places)
         self._bar.show(f"drawing at temperature {self._settings.sampling.temperature:g}")
-        self._test(session, target, places, n)
+        self._test(session, target, places, n, SUSPICION)
         if not self._tests[0].passed:
             self._bar.expect(n * N_TOKENS * _N_PASSES * _AGAIN)
             self._bar.show("something was found: drawing anew, twice as much")
-            self._test(session, target, places, n * _AGAIN)
+            self._test(session, target, places, n * _AGAIN, ALPHA)
 
-    def _test(self, session: Session, target: Target, places: list[Place], n: int) -> None:
+    def _test(
+        self, session: Session, target: Target, places: list[Place], n: int, alpha: float
+    ) -> None:
         """Draw and test; where that is interrupted, test what there is."""
         noise = max((done.noise for done in self._comparisons), default=0.0)
         each = -(-n // len(places))
@@ -221,7 +229,7 @@ class _Verification:
                 for answer in (draws.place.tokens, *draws.plain, *draws.speculative):
                     self._keep_pieces(session, answer)
             if any(draws.speculative for draws in found):
-                self._tests.append(evaluate(found, self._rng))
+                self._tests.append(evaluate(found, alpha, self._rng))
 
     def _keep_pieces(self, session: Session, tokens: tuple[int, ...]) -> None:
         for token in {*tokens} - self._pieces.keys():

@@ -9,7 +9,7 @@ import numpy as np
 
 from specli.verification.draws import N_TOKENS, Draws
 from specli.verification.equality import Comparison
-from specli.verification.statistics import ALPHA, Test, holm, score_test
+from specli.verification.statistics import Test, holm, score_test
 from specli.verification.two_sample import Answer, Sample, two_sample_test
 
 Verdict: TypeAlias = Literal["same", "different", "unfinished", "nothing to compare"]
@@ -30,10 +30,12 @@ class Oddity:
 class DrawTest:
     """What one run of draws says.
 
-    adjusted: the tests' p values, adjusted for their number. impossible: answers up to a token that
+    alpha: below it an adjusted p value counts. adjusted: the tests' p values, adjusted for their
+    number. impossible: answers up to a token that
     the sampler rules out, with the prompts that they continue.
     """
 
+    alpha: float
     n_places: int
     n_plain: int
     n_speculative: int
@@ -48,7 +50,7 @@ class DrawTest:
     @property
     def passed(self) -> bool:
         """Whether nothing was found."""
-        return not self.impossible and min(self.adjusted) >= ALPHA
+        return not self.impossible and min(self.adjusted) >= self.alpha
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +81,19 @@ class Report:
         return "same"
 
 
-def evaluate(all_draws: Sequence[Draws], rng: np.random.Generator) -> DrawTest:
-    """Test the draws of one run."""
-    alpha = ALPHA / 3  # the smallest of three is held against this
+def evaluate(all_draws: Sequence[Draws], alpha: float, rng: np.random.Generator) -> DrawTest:
+    """Test the draws of one run. alpha: how often they may look odd where nothing is wrong."""
+    each = alpha / 3  # the smallest p value of three is held against this
     samples = [Sample(d.plain, d.speculative, d.guessed) for d in all_draws]
     of_draft = [score for draws in all_draws for score in draws.draft_scores]
     sureness = [score for draws in all_draws for score in draws.sureness_scores]
     tests = (
-        two_sample_test("plain against speculative", samples, alpha, rng),
-        score_test("leaning to the draft", of_draft, alpha),
-        score_test("sureness", sureness, alpha),
+        two_sample_test("plain against speculative", samples, each, rng),
+        score_test("leaning to the draft", of_draft, each),
+        score_test("sureness", sureness, each),
     )
     return DrawTest(
+        alpha=alpha,
         n_places=len(all_draws),
         n_plain=sum(len(draws.plain) for draws in all_draws),
         n_speculative=sum(len(draws.speculative) for draws in all_draws),

@@ -11,7 +11,9 @@ import numpy as np
 
 from specli.engine.types import Dist
 
-ALPHA = 0.001  # how often tests that find a fault in one run may be wrong where there is none
+# How often draws may look odd where nothing is wrong: those that do are drawn again, and that the
+# second ones do too happens this seldom.
+SUSPICION, ALPHA = 0.01, 0.001
 POWER = 0.9
 _Z = 1.2816  # the normal distribution's quantile at that power
 

@@ -12,7 +12,7 @@ from specli.cli import verify_run
 from specli.engine import decode
 from specli.verification.equality import compare
 from tests.cli.conftest import Result
-from tests.faults import FAULTS, Faulty
+from tests.faults import Faulty
 
 Specli = Callable[..., Result]
 
@@ -54,11 +54,10 @@ def test_json(specli: Specli, args: list[object]) -> None:
     assert shown["settings"]["seed"] == 5
 
 
-@pytest.mark.parametrize("fault", FAULTS[:2])  # the third takes more draws
 def test_a_broken_verifier_is_found_by_its_draws(
-    specli: Specli, args: list[object], fault: str, monkeypatch: pytest.MonkeyPatch
+    specli: Specli, args: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decode, "verify", Faulty(fault))
+    monkeypatch.setattr(decode, "verify", Faulty("swaps p and q"))
     done = specli(*args, "-k", 3, "--json")
     shown = json.loads(done.out)
     assert (done.code, shown["verdict"]) == (1, "different")

@@ -1,5 +1,7 @@
 """Draws at a temperature: a right verifier passes, wrong ones do not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,11 +31,10 @@ def drawn(
     found = [Draws(place) for place in places]
     for draws in found:
         draw(draws, decoder, plain, n, rng, noise=0.0)
-    return found, evaluate(found, rng)
+    return found, evaluate(found, ALPHA, rng)
 
 
-@pytest.mark.parametrize("draft", ["model", "ngram"])
-@pytest.mark.parametrize("sampler", [FakeSampler(1.0), FILTERED], ids=["all", "filtered"])
+@pytest.mark.parametrize(("draft", "sampler"), [("model", FakeSampler(1.0)), ("ngram", FILTERED)])
 def test_the_right_verifier_passes(draft: str, sampler: FakeSampler) -> None:
     _, test = drawn(draft, 1, sampler=sampler)
     assert test.passed
@@ -86,8 +87,8 @@ def test_a_token_that_the_filters_rule_out_is_named_unless_rounding_may_let_it_i
 
 
 def test_something_found_once_is_no_verdict() -> None:
-    _, good = drawn("model", 1)
-    bad = DrawTest(1, 9, 9, 5, 9, 5, good.tests, (1e-9, 1.0, 1.0), (), None)
+    good = DrawTest(ALPHA, 1, 9, 9, 5, 9, 5, (), (0.5, 1.0, 1.0), (), None)
+    bad = replace(good, adjusted=(1e-9, 1.0, 1.0))
     same = Comparison("a", PROMPT, (1,), 1, 3, 2, 0.0, 4, ())
     assert Report((same,), (bad, good), 1).verdict == "same"
     assert Report((same,), (bad, bad), 1).verdict == "different"

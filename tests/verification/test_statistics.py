@@ -48,9 +48,9 @@ def test_the_score_test_finds_what_it_promises_and_nothing_else() -> None:
     promised = score_test("", drawn(200, 0.0, rng), 0.01).detectable
     assert promised is not None
     assert 0.1 < promised < 0.6
-    found = [score_test("", drawn(200, promised, rng), 0.01).p < 0.01 for _ in range(60)]
+    found = [score_test("", drawn(200, promised, rng), 0.01).p < 0.01 for _ in range(40)]
     assert np.mean(found) > 0.75
-    none = [score_test("", drawn(200, 0.0, rng), 0.01).p for _ in range(60)]
+    none = [score_test("", drawn(200, 0.0, rng), 0.01).p for _ in range(40)]
     assert min(none) > 0.001
 
 
@@ -81,9 +81,9 @@ def test_the_two_sample_test_finds_what_it_promises_and_nothing_else() -> None:
     promised = two_sample_test("", [sample(100, 0.0, rng)], 0.05, rng).detectable
     assert promised is not None
     assert 0.1 < promised < 0.9
-    p = [two_sample_test("", [sample(100, promised, rng)], 0.05, rng).p for _ in range(7)]
-    assert sum(one < 0.05 for one in p) >= 5
-    p = [two_sample_test("", [sample(100, 0.0, rng)], 0.05, rng).p for _ in range(7)]
+    p = [two_sample_test("", [sample(100, promised, rng)], 0.05, rng).p for _ in range(5)]
+    assert sum(one < 0.05 for one in p) >= 3
+    p = [two_sample_test("", [sample(100, 0.0, rng)], 0.05, rng).p for _ in range(5)]
     assert min(p) > 0.001
     assert max(p) > 0.2
 
