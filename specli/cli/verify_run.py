@@ -27,9 +27,9 @@ from specli.verification.plain import Target, target_of
 from specli.verification.report import DrawTest, Report, evaluate
 from specli.verification.statistics import ALPHA, SUSPICION
 
-_MAX_TOKENS, _MAX_TOKENS_QUICK = 64, 24
+_MAX_TOKENS, _MAX_TOKENS_QUICK = 64, 20
 _PER_CATEGORY, _PER_CATEGORY_QUICK = 3, 1
-_DRAWS, _DRAWS_QUICK = 600, 100
+_DRAWS, _DRAWS_QUICK = 600, 80
 _PLACES, _PLACES_QUICK = 4, 2
 _N_PASSES = 3  # in which each token is looked at: plain, speculative, judged
 _AGAIN = 2  # times as many draws in the second run, where the first one found something
