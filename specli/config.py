@@ -16,7 +16,8 @@ from typing import Any
 
 from platformdirs import user_config_path
 
-from specli.errors import SpecliError, UsageError
+from specli.errors import UsageError
+from specli.files import unwritable, write_whole
 from specli.settings import MAX_DRAFT_TOKENS
 
 
@@ -77,15 +78,11 @@ def save_pair(target: str, choice: PairChoice) -> Path:
     for key, value in (("draft", choice.draft), ("draft_tokens", choice.draft_tokens)):
         if value is not None:
             table[key] = int(value) if value.isdecimal() else value
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(tomlkit.dumps(document), encoding="utf-8")
-        partial.replace(path)
+        write_whole(path, tomlkit.dumps(document).encode())
     except OSError as error:
-        raise SpecliError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        partial.unlink(missing_ok=True)
+        raise unwritable(path, error) from None
     return path
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
+from specli.files import write_whole
+
 _VERSION = 1  # of what the files hold; others are forgotten
 
 
@@ -37,14 +39,9 @@ class Measurements:
     def save(self, learned: Mapping[str, Any]) -> None:
         """Replace what was saved, all at once; a folder that cannot be written is left alone."""
         text = json.dumps({"identity": self._identity, "learned": learned}, indent=1)
-        partial = self._path.with_name(f"{self._path.stem}.{os.getpid()}.partial")
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                partial.write_text(text + "\n", encoding="utf-8")
-                partial.replace(self._path)
-            finally:
-                partial.unlink(missing_ok=True)
+            write_whole(self._path, f"{text}\n".encode())
 
 
 def file_identity(path: Path) -> list[Any]:

@@ -43,7 +43,7 @@ def compare(a: Records, b: Records) -> list[Difference]:
     """Return what both files ran. Raises UsageError where there is no such run."""
     of_a, of_b = _by_way(a), _by_way(b)
     noise, found = _noise(a, b), []
-    for key in of_a:
+    for key in sorted(of_a, key=lambda key: (key[0], key[1], key[2] != "none", key[2:])):
         if key in of_b:
             common = {run.prompt_sha256 for run in of_a[key]} & {
                 run.prompt_sha256 for run in of_b[key]
@@ -69,6 +69,9 @@ def unlike(a: Records, b: Records) -> list[str]:
         for name, one, other in _facts(a.setup, b.setup)
         if one != other
     ]
+    of_a, of_b = _by_way(a).keys(), _by_way(b).keys()
+    for keys, name in ((of_a - of_b, "first"), (of_b - of_a, "second")):
+        said += [f"only the {name} ran {c} with {way}, {t:g}" for t, c, _, way in sorted(keys)]
     n_all = len({r.prompt_sha256 for r in a.runs()} | {r.prompt_sha256 for r in b.runs()})
     n_both = len({r.prompt_sha256 for r in a.runs()} & {r.prompt_sha256 for r in b.runs()})
     tokens = [sorted({run.max_tokens for run in records.runs()}) for records in (a, b)]

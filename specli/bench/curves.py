@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from statistics import median
 from typing import Literal, TypeAlias
 
 from specli.bench.contest import PLAIN
 from specli.bench.records import Passes, Run
-from specli.bench.summary import Line, Spread, Way, ways
+from specli.bench.summary import Line, Spread, Way, at_positions, ways
 from specli.bench.theory import Mix, mix, speed_up
 
 Style: TypeAlias = Literal["bars", "line", "dashed", "points"]
@@ -219,16 +220,8 @@ def _points(runs: Sequence[Run], some: Sequence[Line]) -> list[tuple[Mix, float]
 
 def _rates(runs: Iterable[Run]) -> list[float]:
     """Return shares in percent, up to the first position with too few guesses."""
-    drafted: list[int] = []
-    accepted: list[int] = []
-    for run in runs:
-        for n, kept in zip(run.rounds.n_drafted, run.rounds.n_accepted, strict=True):
-            for counts, m in ((drafted, n), (accepted, kept)):
-                counts.extend([0] * (n - len(counts)))
-                for i in range(m):
-                    counts[i] += 1
-    shown = next((i for i, n in enumerate(drafted) if n < LEAST), len(drafted))
-    return [100 * accepted[i] / drafted[i] for i in range(shown)]
+    pairs = zip(*at_positions(runs), strict=True)
+    return [100 * accepted / n for n, accepted in takewhile(lambda pair: pair[0] >= LEAST, pairs)]
 
 
 def _categories(runs: Iterable[Run]) -> Iterable[str]:

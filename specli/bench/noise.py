@@ -6,6 +6,7 @@ from math import exp, inf, log, sqrt
 
 _Z = 1.96  # of a normal distribution, 19 of 20 lie within so many standard deviations
 _FEW = {1: 12.71, 2: 4.30, 3: 3.18}
+_MOST = log(3.0)  # beyond that a number is not worth reading
 _MEDIAN = 1.25  # how much wider medians spread than means
 
 
@@ -41,8 +42,8 @@ def pooled(groups: Iterable[Sequence[float]]) -> Noise:
 
 
 def percent(bound: float) -> str:
-    """Return a bound as people read it: ±7%; - where nothing is known."""
-    return "-" if bound == inf else f"±{100 * (exp(bound) - 1):.0f}%"
+    """Return a bound as people read it: ±7%; - where nothing is known, or next to nothing."""
+    return "-" if bound > _MOST else f"±{100 * (exp(bound) - 1):.0f}%"
 
 
 def _student(n_free: int) -> float:

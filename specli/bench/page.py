@@ -69,7 +69,7 @@ def plots_of(records: Records) -> list[Plot]:
     for temperature in temperatures(runs):
         for plot in _plots(records, runs, temperature, advice):
             slug = f"{plot.slug}-t{temperature:g}" if several else plot.slug
-            found.append(_renamed(plot, slug))
+            found.append(replace(plot, slug=slug))
     passes = costs(pass_costs(records.passes()))
     return [*found, *([passes] if passes else [])]
 
@@ -189,10 +189,6 @@ def _few(some: Sequence[Line], first: Way) -> list[Way]:
 
 def _way(run: Run) -> Way:
     return Way(run.draft, run.contestant)
-
-
-def _renamed(plot: Plot, slug: str) -> Plot:
-    return replace(plot, slug=slug)
 
 
 def _table(plot: Plot) -> tuple[list[str], list[list[str]]]:

@@ -1,7 +1,6 @@
 """Plots drawn by matplotlib: as SVG that becomes part of a page, or as files of their own."""
 
 import io
-import os
 import re
 import warnings
 import xml.etree.ElementTree as ElementTree
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from specli.bench.curves import Plot, Series
 from specli.errors import SpecliError
+from specli.files import unwritable, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,15 +88,10 @@ def write_plot(plot: Plot, path: Path) -> None:
     if path.suffix == ".svg":
         ElementTree.register_namespace("", _SVG)
         drawn = ElementTree.tostring(_tree(drawn))
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
-        try:
-            partial.write_bytes(drawn)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_whole(path, drawn)
     except OSError as error:
-        raise SpecliError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise unwritable(path, error) from None
 
 
 def _saved(plot: Plot, kind: str, title: bool = False) -> bytes:

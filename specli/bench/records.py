@@ -163,10 +163,11 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The records of one file, and its setups in their order."""
+    """The records of one file, and its setups in their order. is_cut: the last line was."""
 
     setups: tuple[Setup, ...] = ()
     all: tuple[Record, ...] = ()
+    is_cut: bool = False
 
     @property
     def setup(self) -> Setup | None:
@@ -232,20 +233,21 @@ def load(path: Path) -> Records:
     setups: list[Setup] = []
     records: list[Record] = []
     *whole, last = text.split("\n")
-    for number, line in enumerate([*whole, *([last] if _is_json(last) else [])], 1):
+    is_cut = bool(last) and not _is_json(last)
+    for number, line in enumerate(whole if is_cut else [*whole, last], 1):
         if line.strip():
             try:
                 found = _parse(json.loads(line))
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
+            except (ValueError, TypeError, KeyError, AttributeError):
                 raise UsageError(
-                    f"{path}, line {number}: is no record of schema {SCHEMA}: {error}",
-                    "specli bench writes such files; remove this line, or give another --out",
+                    f"{path}, line {number}: is no record of schema {SCHEMA}",
+                    "files of specli bench and scripts/benchmark are wanted",
                 ) from None
             if isinstance(found, Setup):
                 setups.append(found)
             else:
                 records.append(found)
-    return Records(tuple(setups), tuple(records))
+    return Records(tuple(setups), tuple(records), is_cut)
 
 
 def _parse(line: dict[str, Any]) -> Setup | Record:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from math import exp, inf
 from statistics import median
 from typing import Literal, TypeAlias
@@ -10,6 +9,7 @@ from typing import Literal, TypeAlias
 from specli.bench.contest import PLAIN, mean
 from specli.bench.noise import Noise, pooled
 from specli.bench.records import Run
+from specli.engine.stats import count_positions
 
 CLEAR = 1.03  # times as fast: what is nearer to 1 is called no difference, however certain
 _SAME = 0.97  # of the best: of such, the first one run is recommended, auto before fixed k
@@ -162,17 +162,21 @@ def verdict(some: Sequence[Line]) -> str:
     return "; ".join(parts)
 
 
-def by_position(runs: Iterable[Run]) -> list[float]:
-    """Return which share of the guesses at each position of a round was accepted."""
+def at_positions(runs: Iterable[Run]) -> tuple[list[int], list[int]]:
+    """Return how many guesses there were at each position of a round, and how many accepted."""
     drafted: list[int] = []
     accepted: list[int] = []
     for run in runs:
         for counts, ns in ((drafted, run.rounds.n_drafted), (accepted, run.rounds.n_accepted)):
             for n in ns:
-                counts.extend([0] * (n - len(counts)))
-                for i in range(n):
-                    counts[i] += 1
-    return [a / b for a, b in zip_longest(accepted, drafted, fillvalue=0)]
+                count_positions(counts, n)
+    return drafted, accepted + [0] * (len(drafted) - len(accepted))
+
+
+def by_position(runs: Iterable[Run]) -> list[float]:
+    """Return which share of the guesses at each position of a round was accepted."""
+    drafted, accepted = at_positions(runs)
+    return [a / b for a, b in zip(accepted, drafted, strict=True)]
 
 
 def time_split(runs: Iterable[Run]) -> dict[str, float]:

@@ -5,12 +5,12 @@ guesses, of which each is right with probability a, bring (1 - a^(k+1)) / (1 - a
 c k + v, in passes of one token. c is the price of a guess, v that of a pass over k + 1 tokens.
 """
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from specli.bench.records import Run
+from specli.engine.costs import CostCurve
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,6 @@ def speed_up(
     draft_s: of one guess. target_s: of a pass over n tokens, for 1 and some more.
     """
     brought = sum(n * tokens(a, k) for k, n in ks.items())
-    taken = sum(n * (draft_s * k + seconds(target_s, k + 1)) for k, n in ks.items())
+    pass_s = CostCurve(target_s)
+    taken = sum(n * (draft_s * k + pass_s.at(k + 1)) for k, n in ks.items())
     return brought * target_s[1] / taken
-
-
-def seconds(target_s: Mapping[int, float], n: int) -> float:
-    """Return what a pass over n tokens takes, between and beyond what was measured as well."""
-    sizes = sorted(target_s)
-    at = min(max(bisect_left(sizes, n), 1), len(sizes) - 1)
-    if len(sizes) == 1 or n in target_s:
-        return target_s[n if n in target_s else sizes[0]]
-    low, high = sizes[at - 1], sizes[at]
-    slope = (target_s[high] - target_s[low]) / (high - low)
-    return target_s[low] + slope * (n - low)

@@ -8,6 +8,7 @@ import typer
 
 from specli.cli.streams import say, write
 from specli.cli.table import table
+from specli.errors import UsageError
 from specli.text import terminal_safe
 
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ def compare(
     from specli.bench.records import load
 
     records = load(a), load(b)
+    for path, some in zip((a, b), records, strict=True):
+        if not any(some.runs()):
+            raise UsageError(f"{path}: holds no answers", "files of specli bench are wanted")
+        if some.is_cut:
+            say("warning", f"{path}: the last line is cut, and does not count")
     found = compared(*records)
     warnings = unlike(*records)
     for warning in warnings:

@@ -1,13 +1,8 @@
 """What specli bench shows: progress while it runs, tables and a verdict when it is done."""
 
 import shlex
-import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from math import inf
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from specli.bench.contest import PLAIN
 from specli.bench.noise import percent
@@ -27,7 +22,7 @@ from specli.bench.summary import (
     ways,
 )
 from specli.cli.table import table
-from specli.text import human_size, terminal_safe
+from specli.text import human_size
 
 _POSITIONS = 12  # that are shown
 _WIDTH = 80
@@ -36,39 +31,6 @@ _HEAD: tuple[str, ...] = (
     *("category", "plain/s", "spec/s", "ratio", "chance", "min-max"),
     *("accepted", "tok/round", "k"),
 )
-
-
-class Bar:
-    """A progress bar with the time left, on a terminal's stderr only."""
-
-    def __init__(self) -> None:
-        self._bar: Progress | None = None
-
-    def show(self, what: str, share: float) -> None:
-        """Say what is going on, and what share, 0 to 1, of the whole is done."""
-        if self._bar is None:
-            if not sys.stderr.isatty():
-                return
-            columns = (
-                *(TextColumn("{task.description}", markup=False), BarColumn()),
-                *(TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()),
-            )
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._bar.add_task("", total=1.0)
-            self._bar.start()
-        task = self._bar.task_ids[0]
-        self._bar.update(task, description=terminal_safe(what), completed=share)
-
-    def restart(self) -> None:
-        """Begin anew: what was shown until now took its own time."""
-        if self._bar:
-            self._bar.reset(self._bar.task_ids[0])
-
-    def close(self) -> None:
-        """Take the bar away."""
-        if self._bar:
-            self._bar.stop()
-            self._bar = None
 
 
 def report(setup: Setup, runs: Sequence[Run], target: str, told: Mapping[str, str]) -> list[str]:
@@ -85,7 +47,9 @@ def report(setup: Setup, runs: Sequence[Run], target: str, told: Mapping[str, st
         said += [f"temperature {temperature:g}", ""]
         said += [*_temperature(lines(runs, temperature), several, advice), ""]
     said += [*_details(setup, runs, advice, several), ""]
-    said += [*_wrapped(_advised(advice, several)), _settings_line(advice, target, told)]
+    said += _wrapped(_advised(advice, several))
+    if advice.verdict != "unclear":
+        said.append(_settings_line(advice, target, told))
     return said
 
 
@@ -168,8 +132,8 @@ def _memory(files: Sequence[ModelFile]) -> list[str]:
 
 def _advised(advice: Advice, several: bool) -> str:
     gained = f"{advice.gain:.2f} times as fast as plain decoding"
-    if advice.bound != inf:
-        gained += f", {percent(advice.bound)}"
+    if (bound := percent(advice.bound)) != "-":
+        gained += f", {bound}"
     if advice.verdict == "slower":
         return f"Slower here: at best {gained}, over all that was run."
     if advice.way is None:

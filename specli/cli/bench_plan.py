@@ -1,6 +1,5 @@
 """The options of specli bench, checked before anything is loaded."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,9 +11,10 @@ from specli.bench.prompts import Prompt, load_prompts
 from specli.bench.schedule import MAX_TOKENS, N_PROMPTS, N_REPEATS, QUICK_REPEATS
 from specli.bench.trial import SEED
 from specli.cli.options import ModelOptions
-from specli.cli.session import with_choices
+from specli.cli.session import with_guesses
 from specli.config import pair_key
-from specli.errors import SpecliError, UsageError
+from specli.errors import UsageError
+from specli.files import check_place, unwritable
 from specli.models.store import Located, is_path
 from specli.settings import SamplingSettings, Settings
 
@@ -78,12 +78,6 @@ def checked(options: ModelOptions, wanted: Wanted) -> Plan:
     )
 
 
-def as_run(options: ModelOptions) -> ModelOptions:
-    """Fill in what the user has chosen for this target, unless that was not to speculate."""
-    chosen = with_choices(options)
-    return options if options.draft is None and chosen.draft == "none" else chosen
-
-
 def labelled(
     references: Sequence[str | None], guessers: Sequence[Located | str]
 ) -> tuple[dict[str, Located | str], dict[str, str]]:
@@ -131,7 +125,7 @@ def _drafts(options: ModelOptions, drafts: str | None) -> tuple[str | None, ...]
         return (options.draft,)
     if options.draft is not None:
         raise UsageError("--draft and --drafts exclude each other")
-    of_run = as_run(options).draft
+    of_run = with_guesses(options).draft
     found = tuple(of_run if name == "auto" else name for name in names(drafts))
     if not found:
         raise UsageError("--drafts is empty", "name models, ngram and auto, with commas between")
@@ -153,11 +147,14 @@ def _prompts(wanted: Wanted) -> tuple[Prompt, ...]:
 
 def _temperatures(temps: str | None, temp: float) -> tuple[float, ...]:
     try:
-        found = [float(text) for text in names(temps or "")] or [temp]
+        found = [temp] if temps is None else [float(text) for text in names(temps)]
     except ValueError:
+        found = []
+    if not found:
         raise UsageError(
-            f"--temps is {temps}, numbers with commas between are wanted", "for example --temps 0,1"
-        ) from None
+            f"--temps is {temps or 'empty'}, numbers with commas between are wanted",
+            "for example --temps 0,1",
+        )
     for temperature in found:
         SamplingSettings(temperature)
     return tuple(dict.fromkeys(found))
@@ -167,11 +164,13 @@ def _out(path: Path | None) -> Path:
     if path is None:
         name = datetime.now().strftime("%Y-%m-%dT%H-%M-%S")
         path = user_data_path("specli") / "bench" / f"{name}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(path, error) from None
+    check_place(path)
     if path.exists():
         raise UsageError(f"{path}: exists already", "name another file with --out")
-    if not os.access(path.parent, os.W_OK):
-        raise SpecliError(f"{path}: cannot be written", "name another file with --out")
     return path
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from specli.cli.streams import write
+from specli.cli.streams import say, write
 from specli.errors import SpecliError
 
 if TYPE_CHECKING:
@@ -43,12 +43,17 @@ def report(
     from specli.bench.page import bench_page
     from specli.bench.plots import check_matplotlib
     from specli.bench.records import load
-    from specli.pages.files import check_place, write_page
+    from specli.pages.files import check_page, write_page
 
     path = out or Path(f"{file.stem}.html")
     records = load(file)
-    check_place(path)
+    check_page(path)
     check_matplotlib()
+    if records.is_cut:
+        say("warning", f"{file}: the last line is cut, and does not count")
+    for folder in (png, svg):
+        if folder is not None:
+            _make(folder)
     write_page(path, bench_page(records, file.name))
     write(f"{path}\n")
     for folder, kind in ((png, "png"), (svg, "svg")):
@@ -56,14 +61,17 @@ def report(
             _write_plots(records, file.stem, folder, kind)
 
 
-def _write_plots(records: "Records", stem: str, folder: Path, kind: str) -> None:
-    from specli.bench.page import plots_of
-    from specli.bench.plots import write_plot
-
+def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SpecliError(f"{folder}: cannot be made: {error.strerror or error}") from None
+
+
+def _write_plots(records: "Records", stem: str, folder: Path, kind: str) -> None:
+    from specli.bench.page import plots_of
+    from specli.bench.plots import write_plot
+
     for plot in plots_of(records):
         path = folder / f"{stem}-{plot.slug}.{kind}"
         write_plot(plot, path)

@@ -13,12 +13,13 @@ from specli.bench.schedule import Schedule, chosen, contestants, fitted
 from specli.bench.setup import describe, model_file
 from specli.bench.summary import advise
 from specli.bench.trial import Bench, hold, measured
-from specli.cli.bench_output import Bar, report
-from specli.cli.bench_plan import Plan, Wanted, absolute, as_run, checked, fitting, labelled
+from specli.cli.bench_output import report
+from specli.cli.bench_plan import Plan, Wanted, absolute, checked, fitting, labelled
 from specli.cli.interrupt import Interrupt
 from specli.cli.options import ModelOptions
-from specli.cli.session import find_models
+from specli.cli.session import find_models, with_guesses
 from specli.cli.streams import say, write
+from specli.cli.waiting import Waiting
 from specli.config import PairChoice, save_pair
 from specli.engine.costs import N_MAX
 from specli.errors import Interrupted, PairError
@@ -36,12 +37,12 @@ def run_bench(options: ModelOptions, wanted: Wanted) -> None:
     """Measure, say what came out, keep it. Raises Interrupted when what is done has been shown."""
     began, reference = time.perf_counter(), options.target or DEFAULT_TARGET
     if wanted.drafts is None:
-        options = as_run(options)
+        options = with_guesses(options)
     plan = checked(options, wanted)
     target, guessers = find_models(options, plan.drafts)
     drafts, told = labelled(plan.drafts, guessers)
     interrupt = Interrupt()
-    with interrupt.listening(), closing(Bar()) as bar:
+    with interrupt.listening(), closing(Waiting()) as bar:
         trial = _Trial(plan, wanted, options, target, drafts, interrupt, bar, began)
         stopped = trial.hold()
     if trial.setup is None or not trial.runs:
@@ -51,6 +52,8 @@ def run_bench(options: ModelOptions, wanted: Wanted) -> None:
         write("".join(f"{terminal_safe(line)}\n" for line in said))
     say("records", str(plan.out))
     if stopped:
+        if wanted.save:
+            say("saved", "nothing, as it was stopped")
         raise Interrupted("interrupted")
     if wanted.save:
         _save(trial.runs, reference, told)
@@ -66,7 +69,7 @@ class _Trial:
     target: Located
     drafts: Mapping[str, Located | str]
     interrupt: Interrupt
-    bar: Bar
+    bar: Waiting
     began: float
     setup: Setup | None = None
     runs: list[Run] = field(default_factory=list)
@@ -175,13 +178,21 @@ def _check_rewind(models: Models, target: Located, drafts: Sequence[Located]) ->
 
 
 def _save(runs: Sequence[Run], reference: str, told: Mapping[str, str]) -> None:
-    advice = advise(runs)
-    if advice is None:
+    choice = choice_of(runs, told)
+    if choice is None:
+        say("saved", "nothing, as there is no clear difference")
         return
-    way = advice.way
-    choice = PairChoice(told[way.draft], way.k) if way else PairChoice("none", "auto")
     path = save_pair(absolute(reference), choice)
     say("saved", f"draft {choice.draft}, draft_tokens {choice.draft_tokens} in {path}")
+
+
+def choice_of(runs: Sequence[Run], told: Mapping[str, str]) -> PairChoice | None:
+    """Return what is worth keeping; None where noise could have decided it."""
+    advice = advise(runs)
+    if advice is None or advice.verdict == "unclear":
+        return None
+    way = advice.way
+    return PairChoice(told[way.draft], way.k) if way else PairChoice("none", "auto")
 
 
 def _command() -> str:

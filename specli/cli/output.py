@@ -5,13 +5,11 @@ import sys
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
-
 from specli.assemble import Session
 from specli.chat import AnswerEvent, Done, Text
 from specli.chat import Progress as PromptProgress
 from specli.cli.streams import one_file, say, tell, write
+from specli.cli.waiting import Waiting
 from specli.engine.stats import Stats
 from specli.engine.types import Reason
 from specli.models.store import Located
@@ -19,30 +17,6 @@ from specli.settings import Settings
 from specli.text import terminal_safe
 
 LONG_PROMPT = 64  # tokens; a shorter one is evaluated before a bar could be seen
-
-
-class Waiting:
-    """A progress bar on a terminal's stderr while nothing else is to be seen."""
-
-    def __init__(self) -> None:
-        self._bar: Progress | None = None
-
-    def show(self, what: str, share: float) -> None:
-        """Say how much, 0 to 1, of something is done."""
-        if self._bar is None:
-            if not sys.stderr.isatty():
-                return
-            columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn()
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._bar.add_task(what, total=1.0)
-            self._bar.start()
-        self._bar.update(self._bar.task_ids[0], description=what, completed=share)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        if self._bar:
-            self._bar.stop()
-            self._bar = None
 
 
 class Output(Protocol):

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -15,17 +15,19 @@ if TYPE_CHECKING:
     from specli.chat import AnswerEvent
     from specli.cli.session import Ready
 
+Prompt: TypeAlias = Annotated[
+    str | None, typer.Argument(help="What to answer. Text piped in is added to it.")
+]
+Raw: TypeAlias = Annotated[
+    bool, typer.Option("--raw", help="Continue the text as it is, without the chat template.")
+]
+
 
 @with_model_options
 def run(
     options: ModelOptions,
-    prompt: Annotated[
-        str | None, typer.Argument(help="What to answer. Text piped in is added to it.")
-    ] = None,
-    raw: Annotated[
-        bool,
-        typer.Option("--raw", help="Continue the text as it is, without the chat template."),
-    ] = False,
+    prompt: Prompt = None,
+    raw: Raw = False,
     trace: TraceFile = None,
 ) -> None:
     """Answer one prompt, and stream the answer to stdout.

@@ -9,8 +9,9 @@ from specli.assemble import Pair, Session, open_session
 from specli.cli.downloads import Downloads
 from specli.cli.interrupt import Interrupt
 from specli.cli.options import ModelOptions
-from specli.cli.output import HumanOutput, JsonOutput, Output, Waiting
+from specli.cli.output import HumanOutput, JsonOutput, Output
 from specli.cli.streams import say
+from specli.cli.waiting import Waiting
 from specli.config import load_config, pair_key
 from specli.errors import Interrupted
 from specli.models.registry import Entry, load_registry
@@ -34,10 +35,12 @@ def load_session(options: ModelOptions, conversation: bool = False) -> Iterator[
 
     conversation: several answers follow each other, so each ends its line.
     """
-    options = with_choices(options)
+    asked, options = options, with_choices(options)
     settings = options.settings()
     output: Output = JsonOutput() if options.json else HumanOutput(options.stats, conversation)
     interrupt, waiting = Interrupt(), Waiting()
+    if options.draft == "none" and asked.draft is None:
+        say("hint", "config.toml says not to speculate here; --draft or --draft-tokens N does")
     pair = find_pair(options)
     with ExitStack() as stack:
         with interrupt.listening(), closing(waiting):
@@ -92,15 +95,25 @@ def _registered(entry: Entry | None) -> str:
 def with_choices(options: ModelOptions) -> ModelOptions:
     """Fill in what the user has chosen for this target for good, where no flag says otherwise.
 
-    How much to guess is chosen for the draft beside it, and holds for no other.
+    How much to guess is chosen for the draft beside it, and holds for no other. Whoever says how
+    much does not want what was chosen to be nothing.
     """
     reference = options.target or DEFAULT_TARGET
     choice = load_config().pairs.get(pair_key(reference, is_path(reference)))
-    if choice is None:
+    if choice is None or (choice.draft == "none" and options.draft_tokens is not None):
         return options
     draft = choice.draft if options.draft is None else options.draft
     tokens = choice.draft_tokens if draft == choice.draft else None
     return replace(options, draft=draft, draft_tokens=options.draft_tokens or tokens)
+
+
+def with_guesses(options: ModelOptions) -> ModelOptions:
+    """Fill in what the user has chosen for this target, unless that was not to speculate.
+
+    For commands that are about speculation, and can find that choice to be wrong.
+    """
+    chosen = with_choices(options)
+    return options if options.draft is None and chosen.draft == "none" else chosen
 
 
 def stdin_is_terminal() -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from specli.cli.options import ModelOptions, with_model_options
-from specli.cli.run import answer, read_prompt
+from specli.cli.run import Prompt, Raw, answer, read_prompt
 from specli.cli.streams import tell, write
 from specli.cli.tracing import check_trace, new_tracer
 from specli.errors import Interrupted
@@ -22,13 +22,8 @@ if TYPE_CHECKING:
 @with_model_options
 def trace(
     options: ModelOptions,
-    prompt: Annotated[
-        str | None, typer.Argument(help="What to answer. Text piped in is added to it.")
-    ] = None,
-    raw: Annotated[
-        bool,
-        typer.Option("--raw", help="Continue the text as it is, without the chat template."),
-    ] = False,
+    prompt: Prompt = None,
+    raw: Raw = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -75,7 +70,8 @@ def trace(
 def _listen(ready: "Ready", options: ModelOptions, tracer: "Tracer", text: str, raw: bool) -> None:
     """Let it answer, and say how far it is and what came out. Raises Interrupted."""
     from specli.chat import Done
-    from specli.cli.output import Waiting, stats_line
+    from specli.cli.output import stats_line
+    from specli.cli.waiting import Waiting
     from specli.engine.types import Round
 
     n, most = 0, options.max_tokens or ready.session.n_ctx

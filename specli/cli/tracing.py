@@ -28,9 +28,9 @@ TraceFile: TypeAlias = Annotated[
 def check_trace(path: Path | None) -> None:
     """Raise SpecliError where the page cannot be written, before anything takes time."""
     if path is not None:
-        from specli.pages.files import check_place
+        from specli.pages.files import check_page
 
-        check_place(path)
+        check_page(path)
 
 
 def new_tracer(ready: "Ready") -> "Tracer":

@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
 from specli.settings import Settings
 from specli.text import terminal_safe
 from specli.verification.draws import K
@@ -31,40 +28,6 @@ class Subject:
     method: str
     reason_off: str
     settings: Settings
-
-
-class Bar:
-    """A progress bar with the time left, on a terminal's stderr only."""
-
-    def __init__(self) -> None:
-        self._bar: Progress | None = None
-        if sys.stderr.isatty():
-            columns = TextColumn("{task.description}", markup=False), BarColumn()
-            console = Console(stderr=True)
-            self._bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
-            self._bar.add_task("", total=0.0)
-            self._bar.start()
-
-    def expect(self, units: float) -> None:
-        """Count on more work."""
-        if self._bar:
-            task = self._bar.tasks[0]
-            self._bar.update(task.id, total=(task.total or 0.0) + units)
-
-    def show(self, what: str) -> None:
-        """Say what is going on."""
-        if self._bar:
-            self._bar.update(self._bar.task_ids[0], description=terminal_safe(what))
-
-    def advance(self, units: float) -> None:
-        """Count work as done."""
-        if self._bar:
-            self._bar.advance(self._bar.task_ids[0], units)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        if self._bar:
-            self._bar.stop()
 
 
 def report_text(report: Report, subject: Subject, text: TextOf) -> str:

@@ -14,9 +14,10 @@ from specli.bench.prompts import Prompt, by_category, load_prompts
 from specli.chat import Message
 from specli.cli.interrupt import Interrupt
 from specli.cli.options import ModelOptions
-from specli.cli.session import find_pair
+from specli.cli.session import find_pair, with_guesses
 from specli.cli.streams import write
-from specli.cli.verify_output import Bar, Subject, report_json, report_text
+from specli.cli.verify_output import Subject, report_json, report_text
+from specli.cli.waiting import Waiting
 from specli.engine.planner import FixedPlanner
 from specli.errors import Interrupted, ModelError, UsageError
 from specli.models.store import Located
@@ -48,12 +49,13 @@ class Wanted:
 
 def run_verification(options: ModelOptions, wanted: Wanted) -> None:
     """Compare, test, report. Ends with exit code 1 or 130 where that is the verdict."""
+    options = with_guesses(options)
     settings = _settings(options)
     plan = _plan(wanted, settings)
     pair = find_pair(options)
     interrupt = Interrupt()
-    with closing(Bar()) as bar, interrupt.listening():
-        verification = _Verification(pair, settings, plan, options.system, interrupt, bar)
+    with closing(Waiting()) as waiting, interrupt.listening():
+        verification = _Verification(pair, settings, plan, options.system, interrupt, waiting)
         with suppress(Interrupted):  # the report says so
             verification.run()
     report = verification.report(interrupt())
@@ -105,6 +107,29 @@ def _plan(wanted: Wanted, settings: Settings) -> _Plan:
     )
 
 
+class _Work:
+    """How much of the work is done, in tokens; more of it may turn up."""
+
+    def __init__(self, waiting: Waiting) -> None:
+        self._waiting = waiting
+        self._what = ""
+        self._n_done = self._n_all = 0
+
+    def expect(self, n: int) -> None:
+        """Count on more."""
+        self._n_all += n
+
+    def show(self, what: str) -> None:
+        """Say what is going on."""
+        self._what = what
+        self.advance(0)
+
+    def advance(self, n: int) -> None:
+        """Count as done."""
+        self._n_done += n
+        self._waiting.show(self._what, self._n_done / max(1, self._n_all))
+
+
 class _Verification:
     """The two parts, with what they have found so far."""
 
@@ -115,14 +140,14 @@ class _Verification:
         plan: _Plan,
         system: str | None,
         interrupt: Interrupt,
-        bar: Bar,
+        waiting: Waiting,
     ) -> None:
         self._pair = pair
         self._settings = settings
         self._plan = plan
         self._system = system
         self._interrupt = interrupt
-        self._bar = bar
+        self._work = _Work(waiting)
         self._comparisons: list[Comparison] = []
         self._tests: list[DrawTest] = []
         self._rng = np.random.default_rng([settings.seed or 0, 2])
@@ -144,8 +169,8 @@ class _Verification:
         settings, plan = self._settings, self._plan
         greedy = replace(settings, sampling=replace(settings.sampling, temperature=0.0))
         n_tokens = len(plan.prompts) * plan.max_tokens + plan.n_draws * N_TOKENS
-        self._bar.expect(n_tokens * _N_PASSES)
-        self._bar.show("loading")
+        self._work.expect(n_tokens * _N_PASSES)
+        self._work.show("loading")
         with open_session(self._pair, greedy, self._interrupt) as session:
             self.subject = replace(
                 self.subject, method=session.method, reason_off=session.reason_off
@@ -166,14 +191,14 @@ class _Verification:
             planners.append(FixedPlanner(K))
         for number, prompt in enumerate(self._plan.prompts):
             decoder.planner = planners[number % len(planners)]
-            self._bar.show(f"greedy answers: {prompt.id}")
+            self._work.show(f"greedy answers: {prompt.id}")
             tokens = self._tokens(session, prompt)
             done = compare(prompt.id, decoder, target, tokens, most)
             self._comparisons.append(done)
             self._keep_pieces(session, (*done.prompt, *done.answer))
             for parted in done.divergences:
                 self._keep_pieces(session, (parted.speculative or 0,))
-            self._bar.advance(most * _N_PASSES)
+            self._work.advance(most * _N_PASSES)
 
     def _tokens(self, session: Session, prompt: Prompt) -> list[int]:
         """Return a prompt as `run` would send it. Raises UsageError where it does not fit."""
@@ -197,17 +222,17 @@ class _Verification:
     def _draw(self, session: Session) -> None:
         decoder, n = session.answerer.decoder, self._plan.n_draws
         target = target_of(decoder, self._interrupt)
-        self._bar.show("looking for places to draw at")
+        self._work.show("looking for places to draw at")
         # Where the number of rows changes them, it changes what is drawn, and many draws show it.
         calm = sorted(self._comparisons, key=lambda done: done.noise)
         calm = calm[: max(self._plan.n_places, (len(calm) + 1) // 2)]
         texts = [(done.id, done.prompt, done.answer) for done in calm]
         places = find_places(decoder, target, texts, self._plan.n_places)
-        self._bar.show(f"drawing at temperature {self._settings.sampling.temperature:g}")
+        self._work.show(f"drawing at temperature {self._settings.sampling.temperature:g}")
         self._test(session, target, places, n, SUSPICION)
         if not self._tests[0].passed:
-            self._bar.expect(n * N_TOKENS * _N_PASSES * _AGAIN)
-            self._bar.show("something was found: drawing anew, twice as much")
+            self._work.expect(n * N_TOKENS * _N_PASSES * _AGAIN)
+            self._work.show("something was found: drawing anew, twice as much")
             self._test(session, target, places, n * _AGAIN, ALPHA)
 
     def _test(
@@ -222,7 +247,7 @@ class _Verification:
                 draw(
                     *(draws, session.answerer.decoder, target, each, self._rng),
                     noise=noise,
-                    on_answer=lambda: self._bar.advance(N_TOKENS),
+                    on_answer=lambda: self._work.advance(N_TOKENS),
                 )
         finally:
             for draws in found:

@@ -44,8 +44,8 @@ class Stats:
             self.draft_s += event.draft_s
             self.target_s += event.target_s
             self.host_s += event.host_s
-            _count(self.drafted_at, event.n_drafted)
-            _count(self.accepted_at, event.n_accepted)
+            count_positions(self.drafted_at, event.n_drafted)
+            count_positions(self.accepted_at, event.n_accepted)
 
     @property
     def predicted_s(self) -> float:
@@ -111,7 +111,8 @@ class Stats:
         }
 
 
-def _count(counts: list[int], n: int) -> None:
+def count_positions(counts: list[int], n: int) -> None:
+    """Count a round that reached positions 1 to n."""
     counts.extend([0] * (n - len(counts)))
     for i in range(n):
         counts[i] += 1

@@ -73,6 +73,7 @@ def test_a_cut_inside_a_character(tmp_path: Path) -> None:
     Recorder(path, SETUP).write(replace(RUN, prompt_id="ü"))
     path.write_bytes(path.read_bytes() + b'{"schema":2,"kind":"run","prompt_id":"\xc3')
     assert len(load(path).all) == 1
+    assert load(path).is_cut
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -6,29 +6,29 @@ from pathlib import Path
 import pytest
 
 from specli.errors import SpecliError, UsageError
-from specli.pages.files import MADE_BY, check_place, free_name, write_page
+from specli.pages.files import MADE_BY, check_page, free_name, write_page
 
 
 def test_a_page_replaces_a_page_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     for text in ("", f"<head>{MADE_BY} 0.1"):
         path.write_text(text)
-        check_place(path)
+        check_page(path)
     path.write_text("my thesis")
     with pytest.raises(UsageError, match="not written over"):
-        check_place(path)
+        check_page(path)
     assert [file.name for file in tmp_path.iterdir()] == ["a.html"]
 
 
 def test_places_that_cannot_be_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a folder"):
-        check_place(tmp_path)
+        check_page(tmp_path)
     with pytest.raises(UsageError, match="there is no folder"):
-        check_place(tmp_path / "missing" / "a.html")
+        check_page(tmp_path / "missing" / "a.html")
     with pytest.raises(UsageError, match="not written over"):
-        check_place(Path(os.devnull))
+        check_page(Path(os.devnull))
     with pytest.raises(SpecliError, match="cannot be written"):
-        check_place(Path("/proc/a.html"))
+        check_page(Path("/proc/a.html"))
     with pytest.raises(SpecliError, match="cannot be written"):
         write_page(Path("/proc/a.html"), "")
 
