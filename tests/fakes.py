@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,15 +92,22 @@ class FakeSampler:
         return row
 
     def dist(self, row: Row, history: Sequence[int]) -> Dist:
-        if self.temperature == 0:
-            return certain(int(row.argmax()))
-        order = np.argsort(-row, kind="stable")[: self.top_k or None]
-        p = softmax(row[order].astype(np.float64))
-        order = order[: int(np.searchsorted(np.cumsum(p), self.top_p)) + 1]
-        order = np.sort(order)
-        return Dist(
-            order.astype(np.int32), softmax(row[order].astype(np.float64) / self.temperature)
-        )
+        return _dist(self, row.tobytes())
+
+
+@lru_cache(100_000)
+def _dist(sampler: FakeSampler, row_bytes: bytes) -> Dist:
+    """Compute a distribution; the rows of fake models come again and again."""
+    row = np.frombuffer(row_bytes, np.float32)
+    if sampler.temperature == 0:
+        return certain(int(row.argmax()))
+    order = np.argsort(-row, kind="stable")[: sampler.top_k or None]
+    p = softmax(row[order].astype(np.float64))
+    order = order[: int(np.searchsorted(np.cumsum(p), sampler.top_p)) + 1]
+    order = np.sort(order)
+    q = softmax(row[order].astype(np.float64) / sampler.temperature)
+    q.setflags(write=False)
+    return Dist(order.astype(np.int32), q)
 
 
 def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:

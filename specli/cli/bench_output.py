@@ -134,6 +134,8 @@ def _advised(advice: Advice, several: bool) -> str:
     gained = f"{advice.gain:.2f} times as fast as plain decoding"
     if (bound := percent(advice.bound)) != "-":
         gained += f", {bound}"
+    elif advice.way is None:
+        return f"The runs vary too much here to tell: {gained}, over all that was run."
     if advice.verdict == "slower":
         return f"Slower here: at best {gained}, over all that was run."
     if advice.way is None:

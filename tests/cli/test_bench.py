@@ -94,7 +94,7 @@ def test_drafts_and_ks_are_compared_and_the_best_is_kept(
     assert len(list(records(tmp_path).runs())) == 2 * (1 + 3 * 9)
     saved = load_config().pairs
     if "saved: nothing" in done.err:  # as the machine's noise will have it
-        assert "No clear difference" in done.out
+        assert "keep:" not in done.out
         assert not saved
     else:
         assert saved.keys() == {str(tiny / "target.gguf")}
@@ -211,7 +211,7 @@ def test_ctrl_c_keeps_the_finished_runs_and_shows_their_table(
         said, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "category" in said
-    assert "over all that was run." in said
+    assert "times as fast as plain decoding" in " ".join(said.split())
     assert err == f"records: {out}\nsaved: nothing, as it was stopped\n"
     for run in load(out).runs():
         check_invariants(run)

@@ -86,7 +86,7 @@ def p_value(
     draft: FakeModel | str,
     sampler: FakeSampler,
     draft_sampler: FakeSampler | None = None,
-    n: int = 1200,
+    n: int = 2000,
     plan: int | Planner = 3,
 ) -> float:
     """Test n generated triples against the exact distribution; return the p value."""

@@ -80,7 +80,7 @@ PROMPTS = [
 @pytest.mark.parametrize("draft", ["ngram", "itself"])
 def test_smollm2(smollm2: Path, draft: str) -> None:
     guess = smollm2 if draft == "itself" else draft
-    assert_equal_or_tied(smollm2, guess, [4, None], PROMPTS, 32)
+    assert_equal_or_tied(smollm2, guess, [4, None], PROMPTS, 48)
 
 
 @pytest.mark.real
