@@ -1,6 +1,7 @@
 """On real kernels: greedy speculative decoding gives what plain decoding gives."""
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from tests.margins import TIED, divergence
 GREEDY = SamplingSettings(temperature=0.0)
 
 
+@cache
 def greedy(
-    target: Path, draft: Path | str, k: int | None, prompts: Sequence[str], n: int
+    target: Path, draft: Path | str, k: int | None, prompts: tuple[str, ...], n: int
 ) -> list[tuple[list[int], list[int]]]:
     """Return prompt and continuation, as tokens, of each prompt."""
     guess = Located(draft.stem, draft) if isinstance(draft, Path) else draft
@@ -31,7 +33,7 @@ def greedy(
 
 
 def assert_equal_or_tied(
-    target: Path, draft: Path | str, ks: Sequence[int | None], prompts: Sequence[str], n: int
+    target: Path, draft: Path | str, ks: Sequence[int | None], prompts: tuple[str, ...], n: int
 ) -> None:
     plain = greedy(target, "none", 0, prompts, n)
     n_equal = 0
@@ -45,7 +47,7 @@ def assert_equal_or_tied(
     assert n_equal > 0  # ties are rare: were they the rule, this test would show nothing
 
 
-TINY_PROMPTS = ["Once upon a time", "a b c a b c a b", "Hello, wörld 🙂", "x" * 90]
+TINY_PROMPTS = ("Once upon a time", "a b c a b c a b", "Hello, wörld 🙂", "x" * 90)
 
 
 @pytest.mark.parametrize(
@@ -69,11 +71,11 @@ def test_a_sliding_window_much_shorter_than_the_text(tiny: Path) -> None:
     assert_equal_or_tied(tiny / "swa.gguf", tiny / "swa_draft.gguf", [3], TINY_PROMPTS[:2], 900)
 
 
-PROMPTS = [
+PROMPTS = (
     "<|im_start|>user\nRepeat: one two three four one two three four<|im_end|>\n"
     "<|im_start|>assistant\n",
     "def fibonacci(n):\n",
-]
+)
 
 
 @pytest.mark.real
