@@ -2,6 +2,7 @@
 
 import json
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +17,7 @@ from specli.verification.statistics import POWER, Test
 
 TextOf: TypeAlias = Callable[[Sequence[int]], str]
 _BEFORE = 40  # characters of the text before a difference
+_WIDTH = 80
 _MOST = 8  # differences of a kind that are shown
 
 
@@ -38,8 +40,15 @@ def report_text(report: Report, subject: Subject, text: TextOf) -> str:
     for number, test in enumerate(report.draw_tests, 1):
         lines += ["", *_draws(test, subject, number)]
         lines += _oddities(test, text)
-    shown = "\n".join(lines) + "\n"
+    shown = "".join(f"{part}\n" for line in lines for part in _wrapped(line))
     return terminal_safe(shown) if sys.stdout.isatty() else shown
+
+
+def _wrapped(line: str) -> list[str]:
+    """Return a line in lines that fit, indented as it is."""
+    indent = " " * (len(line) - len(line.lstrip()) or 8)
+    wrapper = textwrap.TextWrapper(_WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+    return wrapper.wrap(line) or [""]
 
 
 def headline(report: Report, subject: Subject) -> str:
