@@ -37,10 +37,15 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A piece of the answer. drafted: it comes from a guess that the target accepted."""
+    """A piece of the answer.
+
+    drafted: it comes from a guess that the target accepted. thought: it belongs to what the model
+    thinks before it answers.
+    """
 
     text: str
     drafted: bool
+    thought: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from specli.cli.options import ModelOptions, with_model_options
+from specli.cli.prompting import typed_lines
 from specli.cli.run import decoded
 from specli.cli.streams import say, say_error, tell
 from specli.cli.tracing import TraceFile, TracePage, check_trace, traced
 from specli.errors import Interrupted, ModelError, SpecliError, TooLongError
 
 if TYPE_CHECKING:
-    from prompt_toolkit.history import History
-
     from specli.chat import Done, Message
     from specli.cli.session import Ready
 
@@ -43,7 +42,7 @@ def chat(options: ModelOptions, trace: TraceFile = None) -> None:
     check_trace(trace)
     with load_session(options, conversation=True) as ready, traced(trace, ready) as page:
         talk, typed = Talk(ready, options, page), stdin_is_terminal()
-        for line in _typed_lines(ready) if typed else _piped_lines():
+        for line in typed_lines(ready) if typed else _piped_lines():
             if not talk.take(line):
                 break
             if not typed and talk.interrupted:
@@ -142,52 +141,3 @@ def _piped_lines() -> Iterator[str]:
     """Yield the lines of stdin as they come, so that a program can hold a conversation."""
     for line in sys.stdin.buffer if sys.stdin else ():
         yield decoded(line).rstrip("\r\n")
-
-
-def _typed_lines(ready: "Ready") -> Iterator[str]:
-    """Yield what is typed at the prompt.
-
-    Ctrl-D ends it. Ctrl-C clears the line, and raises KeyboardInterrupt where it is empty.
-    """
-    from prompt_toolkit import PromptSession
-    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-    from prompt_toolkit.output import create_output
-
-    keys = KeyBindings()
-
-    @keys.add("c-c")
-    def _(event: KeyPressEvent) -> None:
-        if event.current_buffer.text:
-            event.current_buffer.reset()
-        else:
-            event.app.exit(exception=KeyboardInterrupt, style="class:aborting")
-
-    session: PromptSession[str] = PromptSession(
-        "> ",
-        history=_history(),
-        key_bindings=keys,
-        output=create_output(stdout=sys.stderr, always_prefer_tty=True),
-    )
-    name, method = ready.session.pair.target.name, ready.session.method
-    tell(f"{name}, drafts by {method}. /help lists commands, Ctrl-D leaves.")
-    while True:
-        try:
-            yield session.prompt()
-        except EOFError:
-            return
-
-
-def _history() -> "History":
-    """Return the history kept in a file, or in memory where the file cannot be written."""
-    from platformdirs import user_state_path
-    from prompt_toolkit.history import FileHistory, InMemoryHistory
-
-    path = user_state_path("specli") / "history"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        with path.open("a"):
-            return FileHistory(path)
-    except OSError as error:
-        say("warning", f"{path}: no history is kept: {error.strerror or error}")
-        return InMemoryHistory()
