@@ -1,6 +1,7 @@
 """What a decode of n tokens costs on this machine, now."""
 
 import time
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Mapping
 from math import exp, inf, log
@@ -40,19 +41,22 @@ class CostCurve:
         self._measured = set(measured)
         self._level = 0.0  # logarithms, these two
         self._corrections: dict[int, float] = {}
+        self._used: list[int] = []  # the n that have one, increasing
         self._n_seen: Counter[int] = Counter()
-        self._seconds = self._base.copy()
 
-    @property
     def seconds(self) -> NDArray[np.float64]:
-        """T(n) at index n, (N_MAX + 1,); index 0 holds 0."""
-        return self._seconds
+        """Return T(n) at index n, (N_MAX + 1,); index 0 holds 0."""
+        logs = self._level
+        if self._used:
+            corrections = [self._corrections[n] for n in self._used]
+            logs += np.interp(np.arange(N_MAX + 1), self._used, corrections)
+        return self._base * np.exp(logs)
 
     def at(self, n: int) -> float:
         """Return T(n); beyond N_MAX each token costs what it costs there."""
-        if n <= N_MAX:
-            return float(self._seconds[n])
-        return float(self._seconds[N_MAX]) * n / N_MAX
+        if n > N_MAX:
+            return self.at(N_MAX) * n / N_MAX
+        return float(self._base[n]) * exp(self._level + self._correction(n))
 
     def observe(self, n: int, seconds: float) -> None:
         """Learn from one decode of n tokens."""
@@ -62,12 +66,20 @@ class CostCurve:
         error = min(max(error, -_CLIP), _CLIP)
         self._n_seen[n] += 1
         gain = max(_CORRECTION_GAIN, 1.0 / (2 + self._n_seen[n]))
-        correction = log(self.at(n) / self._base[n]) - self._level
-        self._corrections[n] = correction + gain * error
+        correction = self._correction(n) + gain * error
+        if n not in self._corrections:
+            insort(self._used, n)
+        self._corrections[n] = correction
         self._level += _LEVEL_GAIN * error
-        used = sorted(self._corrections)
-        logs = np.interp(np.arange(N_MAX + 1), used, [self._corrections[n] for n in used])
-        self._seconds = self._base * np.exp(self._level + logs)
+
+    def _correction(self, n: int) -> float:
+        """Return the correction of n: linear between those learned, the nearest one's beyond."""
+        if (own := self._corrections.get(n)) is not None or not self._used:
+            return own or 0.0
+        at = bisect_left(self._used, n)
+        below, above = self._used[max(at - 1, 0)], self._used[min(at, len(self._used) - 1)]
+        low, high = self._corrections[below], self._corrections[above]
+        return low if below == above else low + (high - low) * (n - below) / (above - below)
 
     def known(self) -> dict[int, float]:
         """Return seconds by n for every n that was measured or used: what is worth keeping."""

@@ -177,7 +177,7 @@ class AutoPlanner:
         """Solve the stopping problem for the present rate, costs and outlook."""
         self._price = self._rate
         n_rows = np.arange(1, N_MAX + 1)
-        self._stop = -self._price * (self._target.seconds[1:] + n_rows * self._host_s)
+        self._stop = -self._price * (self._target.seconds()[1:] + n_rows * self._host_s)
         self._stop[0] *= 1.0 - _MARGIN
         self._go = np.full((_HORIZON + 1, len(_GRID)), -np.inf)
         if not self._draft:
@@ -211,9 +211,10 @@ class AutoPlanner:
     def _probes(self, n_behind: int) -> bool:
         """Say whether it is time to look if drafting pays again: where it could, were it right."""
         assert self._draft
-        costs = self._target.seconds
-        if self._draft.at(n_behind) + costs[2] - costs[1] > self._credit_s:
+        extra_s = self._target.at(2) - self._target.at(1)
+        if self._draft.at(n_behind) + extra_s > self._credit_s:
             return False
+        costs = self._target.seconds()
         n = np.arange(1, _HORIZON)
         extra = n * self._draft.at(1) + costs[2 : _HORIZON + 1] - costs[1]
         return bool(np.any(n > self._price * extra))

@@ -11,8 +11,9 @@ from specli.engine.types import Dist, Row, certain
 from specli.errors import DecodeError
 from specli.settings import SamplingSettings
 
-# Logits below the best. What is nearer is looked at first: top-k and top-p seldom want more.
-NEAR = 10.0
+# Logits below the best: what is nearer is looked at first. Top-k of a token that is certain has to
+# reach far, where much is possible the nearest will do; top-p seldom wants more than the middle.
+REACHES = 5.0, 10.0, 20.0
 DRAFT_NEAR = 8.0  # all that a draft proposes is nearer: the rest is never missed (docs/adr/0008)
 # A draft is less sure than its target: made a little colder, it overlaps it most (ADR 8).
 DRAFT_TEMPERATURE = 0.9  # of the target's
@@ -40,7 +41,7 @@ class LogitSampler:
         self._ids = np.arange(n_vocab, dtype=np.int32)
         self._floor = np.float32(log(settings.min_p) if settings.min_p else -np.inf)
         self._sorts = settings.top_k > 0 or settings.top_p < 1.0
-        self._reach = np.float32(-NEAR) if self._sorts else self._floor
+        self._reach = np.float32(-REACHES[1]) if self._sorts else self._floor
         # A tiny temperature makes all but the best impossible; float32 must not overflow for it.
         self._scale = min(1.0 / settings.temperature, 1e30) if settings.temperature else 0.0
 
@@ -87,9 +88,7 @@ class LogitSampler:
         Each lets the best n through for an n of its own, so only the best need sorting.
         """
         top_k, top_p = self._settings.top_k, self._settings.top_p
-        near = (row >= best + self._reach).nonzero()[0]  # much faster than a mask as an index
-        if len(near) < top_k:
-            near = np.arange(len(row))
+        near = self._near(row, best)
         if 0 < top_k < len(near):
             near = near[np.argpartition(row[near], len(near) - top_k)[len(near) - top_k :]]
         if top_p < 1.0:
@@ -103,3 +102,13 @@ class LogitSampler:
         if self._sorts:
             near = np.sort(near[row[near] >= best + self._floor])
         return near.astype(np.int32)
+
+    def _near(self, row: Row, best: np.float32) -> NDArray[np.intp]:
+        """Return the tokens that are worth a look, increasing: all that top-k wants are there."""
+        if not self._settings.top_k:
+            return (row >= best + self._reach).nonzero()[0]  # much faster than a mask as an index
+        for reach in REACHES:
+            near = (row >= best - np.float32(reach)).nonzero()[0]
+            if len(near) >= self._settings.top_k:
+                return near
+        return np.arange(len(row))
