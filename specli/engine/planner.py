@@ -134,6 +134,8 @@ class AutoPlanner:
         Only guesses without a choice may go: to drop a drawn one because of what came after it
         would change the distribution of what is kept.
         """
+        if not guesses:
+            return 0
         n_drawn = max((i + 1 for i, guess in enumerate(guesses) if guess.q is not None), default=0)
         if self._probing:
             n_drawn = max(n_drawn, 1)
