@@ -12,7 +12,7 @@ from specli.backend.library import version
 from specli.chat import Answerer
 from specli.engine.acceptance import Acceptance
 from specli.engine.cache import Cache
-from specli.engine.costs import N_MAX, CostCurve, measure_costs
+from specli.engine.costs import N_MAX, CostCurve, measure_costs, measure_switch
 from specli.engine.decode import Decoder, never
 from specli.engine.drafters import ModelDrafter, NgramDrafter
 from specli.engine.planner import AutoPlanner, FixedPlanner
@@ -50,12 +50,14 @@ class Session:
 class Knowledge:
     """What a planner begins with; it goes on learning in the very acceptance that it is given.
 
-    target_s, draft_s: seconds of a decode of n tokens, by n.
+    target_s, draft_s: seconds of a decode of n tokens, by n. switch_s: what the target takes longer
+    for another n than the last.
     """
 
     target_s: Mapping[int, float]
     draft_s: Mapping[int, float] = field(default_factory=dict)
     acceptance: Mapping[str, Acceptance] = field(default_factory=dict)
+    switch_s: float = 0.0
 
 
 @contextmanager
@@ -83,6 +85,7 @@ def open_session(
                 measure_costs(models.target, learned.target_s, _TARGET_S),
                 measure_costs(draft, learned.draft_s, _DRAFT_S) if draft else {},
                 learned.acceptance,
+                measure_switch(models.target),
             )
 
         session = new_session(models, pair, settings, know)
@@ -179,7 +182,7 @@ def _planner(
     if settings.k is not None or guessers.method == "none":
         return FixedPlanner(settings.k or 0)
     known = know()
-    target.costs, draft_costs = CostCurve(known.target_s), None
+    target.costs, draft_costs = CostCurve(known.target_s, known.switch_s), None
     if guessers.drafter:
         guessers.drafter.cache.costs = draft_costs = CostCurve(known.draft_s)
     return AutoPlanner(target.costs, draft_costs, known.acceptance)

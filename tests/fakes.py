@@ -44,6 +44,7 @@ class FakeModel:
         self.n_ctx = n_ctx
         self.n_batch = 8
         self.n_rows = 64
+        self.prepares = False
         self.tokens: list[int] = []
         self.n_decodes = 0
         self.on_decode: Callable[[int], BaseException | None] = lambda n: None
@@ -172,10 +173,14 @@ class Clock:
     def perf_counter(self) -> float:
         return self.now
 
-    def times(self, model: FakeModel, seconds: Mapping[int, float]) -> None:
-        """Let decodes of a model take seconds by n, interpolated."""
+    def times(self, model: FakeModel, seconds: Mapping[int, float], switch_s: float = 0.0) -> None:
+        """Let decodes of a model take seconds by n, interpolated, and more for another n."""
+        last = 0
 
         def passes(n: int) -> None:
+            nonlocal last
             self.now += float(np.interp(n, list(seconds), list(seconds.values())))
+            self.now += switch_s * (n != last)
+            last = n
 
         model.on_decode = passes

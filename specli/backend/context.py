@@ -18,9 +18,6 @@ N_BATCH_CPU, N_BATCH_GPU = 256, 512
 # So few tokens are decoded one by one on a GPU: a decode of the same shape as the last one finds
 # its graph ready. Of a draft on an H100 it takes 0.9 ms, and a change of shape costs 3 ms more.
 _SINGLY = 3
-# So many are decoded at a time there where all rows are wanted, the last token repeated and dropped
-# again: to judge 5 guesses takes no longer than 7, but a change of shape does (docs/adr/0009).
-_SHAPES = 1, 4, 8, 16, 24, 32, 40, 48, 56, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +48,7 @@ class LlamaContext:
         n_batch = N_BATCH_GPU if self._on_gpu else N_BATCH_CPU
         self.n_batch = min(n_batch, settings.n_ctx)
         self.n_rows = settings.n_rows
+        self.prepares = self._on_gpu and not model.n_swa  # a window may be unable to drop padding
         self.n_vocab = model.vocabulary.n_tokens
         params = self._lib.llama_context_default_params()
         params.n_ctx = settings.n_ctx
@@ -97,15 +95,13 @@ class LlamaContext:
             for token in tokens[:-1]:
                 self.decode([token], 1)
             tokens = tokens[-1:]
-        start, n_wanted = self.length, len(tokens)
-        if start + n_wanted > self.n_ctx:
-            raise DecodeError(f"the context is full: {start} + {n_wanted} tokens of {self.n_ctx}")
-        tokens = self._padded(tokens, n_rows)
-        n, n_pad = len(tokens), len(tokens) - n_wanted
+        start, n = self.length, len(tokens)
+        if start + n > self.n_ctx:
+            raise DecodeError(f"the context is full: {start} + {n} tokens of {self.n_ctx}")
         self._tokens[:n] = tokens
         self._positions[:n] = np.arange(start, start + n)
         self._wanted[:n] = 0
-        self._wanted[n_wanted - n_rows : n] = 1
+        self._wanted[n - n_rows : n] = 1
         self._batch.n_tokens = n
         # The callback is asked after every node of the graph: too dear where tokens are generated.
         abort = self._no_abort if n_rows else self._abort
@@ -117,8 +113,6 @@ class LlamaContext:
             raise Interrupted("interrupted")
         if code != 0:
             raise DecodeError(_DECODE_ERRORS.get(code) or f"llama_decode: {code} {last_errors()}")
-        if n_pad:
-            self.truncate(start + n_wanted)
         if not n_rows:
             return np.empty((0, self.n_vocab), np.float32)
         address = ctypes.cast(self._lib.llama_get_logits(self.handle), ctypes.c_void_p).value
@@ -130,15 +124,6 @@ class LlamaContext:
             self._rows = np.ctypeslib.as_array(logits).reshape(self.n_rows, self.n_vocab)
             self._address = address
         return self._rows[:n_rows]
-
-    def _padded(self, tokens: Sequence[int], n_rows: int) -> Sequence[int]:
-        """Return as many tokens as are decoded on a GPU: in one of few shapes where it can be."""
-        n = len(tokens)
-        if not self._on_gpu or n == 1 or n_rows < n or self._model.n_swa:
-            return tokens
-        most = min(self.n_rows, self.n_ctx - self.length)
-        shape = next((shape for shape in _SHAPES if shape >= n), n)
-        return [*tokens, *[tokens[-1]] * (min(shape, most) - n)]
 
     def truncate(self, length: int) -> None:
         """Drop all tokens from position `length` on. Raises CannotRewind, with nothing dropped."""

@@ -31,7 +31,8 @@ class Bench:
     """Loaded models, and what each run begins with.
 
     drafts: what guesses, by label. target_s, draft_s: what decodes cost when the benchmark began,
-    seconds by their number of tokens. settings: seed included.
+    seconds by their number of tokens; switch_s: what the target takes longer for another number
+    than the last. settings: seed included.
     """
 
     models: Models
@@ -41,6 +42,7 @@ class Bench:
     system: str
     target_s: Mapping[int, float]
     draft_s: Mapping[str, Mapping[int, float]]
+    switch_s: float
     began: float  # by time.perf_counter
     meter: EnergyMeter = field(default_factory=EnergyMeter)
     _acceptance: dict[tuple[str, SamplingSettings], dict[str, Acceptance]] = field(
@@ -61,7 +63,7 @@ class Bench:
 
         def know() -> Knowledge:
             known = self.acceptance(draft, settings.sampling)
-            return Knowledge(self.target_s, self.draft_s.get(draft, {}), known)
+            return Knowledge(self.target_s, self.draft_s.get(draft, {}), known, self.switch_s)
 
         session = new_session(self.models, self._pair(draft), settings, know)
         text, rounds, done = self.text(prompt), [], None

@@ -21,7 +21,7 @@ from specli.cli.session import find_models, with_guesses
 from specli.cli.streams import say, write
 from specli.cli.waiting import Waiting
 from specli.config import PairChoice, save_pair
-from specli.engine.costs import N_MAX
+from specli.engine.costs import N_MAX, measure_switch
 from specli.errors import Interrupted, PairError
 from specli.loaded import Models, load_models, reckon
 from specli.models.store import Located
@@ -113,7 +113,8 @@ class _Trial:
         target_s = measured(models.target, most_s)
         system = self.options.system or ""
         loaded = models, self.target, self.drafts, self.plan.settings
-        return Bench(*loaded, system, target_s, draft_s, self.began)
+        switch_s = measure_switch(models.target)
+        return Bench(*loaded, system, target_s, draft_s, switch_s, self.began)
 
     def _describe(self) -> Setup:
         def file(model: Located, label: str, others: Located | None) -> ModelFile:

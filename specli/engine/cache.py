@@ -49,6 +49,19 @@ class Cache:
             self.costs.observe(len(tokens), seconds)
         return rows
 
+    def judge(self, tokens: Sequence[int], width: int) -> Rows:
+        """Append tokens; return the logits of all of them.
+
+        width: how many to decode where there is room. The last one is repeated, and what is beyond
+        it dropped again.
+        """
+        held = len(self.tokens)
+        n, n_most = len(tokens), min(self.model.n_rows, self.model.n_ctx - held)
+        width = max(n, min(width, n_most))
+        rows = self.fill([*tokens, *[tokens[-1]] * (width - n)], width)
+        self.rewind(held + n)
+        return rows[:n]
+
     def rewind(self, length: int) -> None:
         """Drop everything from position `length` on. Raises CannotRewind, with nothing changed."""
         if length < len(self.tokens):

@@ -5,6 +5,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Mapping
 from math import exp, inf, log
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +33,14 @@ class CostCurve:
     steps of the kernels' blocks. level follows the machine: a neighbour, a battery, idle clocks.
     The correction is learned for each n that is used and carries over to those between. Both move
     by a share of each decode's clipped error, as running quantiles do: single slow decodes count
-    for little, a change is followed within some rounds.
+    for little, a change is followed within some rounds. Where a decode has not as many tokens as
+    the one before, switch_s comes on top of T(n).
     """
 
-    def __init__(self, measured: Mapping[int, float]) -> None:
+    def __init__(self, measured: Mapping[int, float], switch_s: float = 0.0) -> None:
         """measured: seconds of a decode of n tokens, for n = 1 at least."""
+        self.switch_s = switch_s
+        self._last = 0  # tokens of the last decode
         self._base = _interpolated(dict(measured))
         self._measured = set(measured)
         self._level = 0.0  # logarithms, these two
@@ -46,11 +50,10 @@ class CostCurve:
 
     def seconds(self) -> NDArray[np.float64]:
         """Return T(n) at index n, (N_MAX + 1,); index 0 holds 0."""
-        logs = self._level
-        if self._used:
-            corrections = [self._corrections[n] for n in self._used]
-            logs += np.interp(np.arange(N_MAX + 1), self._used, corrections)
-        return self._base * np.exp(logs)
+        used = self._used or [1]
+        corrections = [self._corrections.get(n, 0.0) for n in used]
+        logs = np.interp(np.arange(N_MAX + 1), used, corrections)
+        return self._base * np.exp(self._level + logs)
 
     def at(self, n: int) -> float:
         """Return T(n); beyond N_MAX each token costs what it costs there."""
@@ -60,9 +63,10 @@ class CostCurve:
 
     def observe(self, n: int, seconds: float) -> None:
         """Learn from one decode of n tokens."""
+        switched, self._last = n != self._last, n
         if not 1 <= n <= N_MAX or seconds < _LEAST_S:
             return
-        error = log(seconds / self.at(n))
+        error = log(seconds / (self.at(n) + self.switch_s * switched))
         error = min(max(error, -_CLIP), _CLIP)
         self._n_seen[n] += 1
         gain = max(_CORRECTION_GAIN, 1.0 / (2 + self._n_seen[n]))
@@ -124,6 +128,22 @@ def measure_costs(model: Model, known: Mapping[int, float], budget_s: float) -> 
     moved = [log(seconds / known[n]) for n, seconds in measured.items() if n in known]
     ratio = exp(sum(moved) / len(moved)) if moved else 1.0
     return {n: seconds * ratio for n, seconds in known.items()} | measured
+
+
+def measure_switch(model: Model) -> float:
+    """Return what a decode takes longer that has not as many tokens as the one before, in seconds.
+
+    0 where the model says that it does not matter. Leaves the sequence empty.
+    """
+    if not model.prepares:
+        return 0.0
+    other, n = 4, min(8, model.n_batch, model.n_ctx, model.n_rows)
+    switched, again = [], []
+    for _ in range(5):
+        _time(model, other)
+        switched.append(_time(model, n))
+        again.append(_time(model, n))
+    return max(0.0, median(switched) - median(again))
 
 
 def _time(model: Model, n: int) -> float:

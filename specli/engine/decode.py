@@ -117,7 +117,7 @@ class Decoder:
         guesses = self._guesses(room if left is None else min(room, left - 1))
         self._check()
         pending = [self.history[-1], *(guess.token for guess in guesses)]
-        rows = self.target.fill(pending, len(pending))
+        rows = self.target.judge(pending, self.planner.width(len(pending)))
         verdict = verify(rows, guesses, self.history, self.sampler, self.eog, self._rng)
         tokens = (*(guess.token for guess in guesses[: verdict.n_accepted]), verdict.token)
         self.history.extend(tokens)

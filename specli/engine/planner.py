@@ -1,8 +1,11 @@
 """How many guesses to buy in a round, and from whom."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from specli.engine.acceptance import Acceptance
 from specli.engine.costs import N_MAX, CostCurve
@@ -13,7 +16,11 @@ _HORIZON = 24  # most guesses of a model that are planned for
 _GRID = np.linspace(0.0, 1.0, 33)  # probabilities that all guesses so far are right
 _ROUNDS = 10.0  # that the running rate looks back on
 _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can guess again
-_PLAN_S = 0.04  # seconds of rounds that a plan serves: making one takes some 0.2 ms
+_PLAN_S = 0.06  # seconds of rounds that plans serve: making one takes some 0.2 ms
+# Tokens that a target decodes which prepares itself anew for each other number of them. A width is
+# kept for some rounds: it has to pay for the change.
+_WIDTHS = 1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64
+_STAY = 8.0
 _MARGIN = 0.06  # by which a round with guesses has to promise more than one without
 _PROBES = 0.015  # share of the time that may go into looking whether drafting pays again
 
@@ -46,6 +53,10 @@ class FixedPlanner:
         """Keep all."""
         return len(guesses)
 
+    def width(self, n_tokens: int) -> int:
+        """Decode what is there."""
+        return n_tokens
+
     def observe(self, done: Round) -> None:
         """Learn nothing."""
 
@@ -63,7 +74,9 @@ class AutoPlanner:
     probability p that all of them are right, with
     stop(n) = -rate (T(n + 1) + (n + 1) T_host) and
     go(n, p) = -rate T_draft + E max(stop(n), p a + max(stop, go)(n + 1, p a)),
-    where a, the acceptance of the next guess, is known only once it is made.
+    where a, the acceptance of the next guess, is known only once it is made. Where the target had
+    better decode as many tokens as before, that is solved for each width, rounds of fewer tokens
+    being padded to it, and the best width is kept for a while (docs/adr/0009).
     """
 
     def __init__(
@@ -81,8 +94,9 @@ class AutoPlanner:
         self._guard = Guard()
         self._plain = False  # whether this round has to be
         self._seen: Guess | None = None  # the guess that was not kept
+        self._last = 0  # the width of the last round
         self._start()
-        self._plan()
+        self._make_plan()
 
     def begin(self, n_max: int) -> None:
         """Start a round of at most n_max guesses."""
@@ -91,7 +105,11 @@ class AutoPlanner:
         self._start()
         if self._since_plan_s >= _PLAN_S:
             self._since_plan_s = 0.0
-            self._plan()
+            self._make_plan()
+        self._stop = self._plan.stop
+        if self._target.switch_s:
+            changes = self._plan.widths != self._last
+            self._stop = self._stop - changes * (self._price * self._target.switch_s)
 
     def choose(self, found: Guess | None, n_behind: int | None) -> Choice:
         """Say where the next guess comes from, if one is worth its price.
@@ -104,7 +122,9 @@ class AutoPlanner:
             return "stop"
         best, choice = float(self._stop[n]), _STOP
         if n_behind is not None and self._draft and n < _HORIZON:
-            go = float(np.interp(p, _GRID, self._go[n])) - self._price * self._behind_s(n_behind)
+            go = float(np.interp(p, _GRID, self._plan.go[n])) - self._price * self._behind_s(
+                n_behind
+            )
             if go > best:
                 best, choice = go, _DRAFT
             elif n == 0 and self._probes(n_behind):
@@ -142,8 +162,13 @@ class AutoPlanner:
         values = np.cumsum([0.0, *self._path]) + self._stop[: len(self._path) + 1]
         return n_drawn + int(np.argmax(values[n_drawn:]))
 
+    def width(self, n_tokens: int) -> int:
+        """Return the width that is kept at present, or the next one where that is too small."""
+        return n_tokens if self._plain else int(self._plan.widths[n_tokens - 1])
+
     def observe(self, done: Round) -> None:
         """Learn from a finished round."""
+        self._last = self.width(done.n_drafted + 1)
         seconds = done.draft_s + done.target_s + done.host_s
         self._since_plan_s += seconds
         self._guard.observe(done)
@@ -175,29 +200,40 @@ class AutoPlanner:
         self._p *= a
         self._path.append(self._p)
 
-    def _plan(self) -> None:
+    def _make_plan(self) -> None:
         """Solve the stopping problem for the present rate, costs and outlook."""
         self._price = self._rate
-        n_rows = np.arange(1, N_MAX + 1)
-        self._stop = -self._price * (self._target.seconds()[1:] + n_rows * self._host_s)
-        self._stop[0] *= 1.0 - _MARGIN
-        self._go = np.full((_HORIZON + 1, len(_GRID)), -np.inf)
-        if not self._draft:
+        if not self._target.switch_s:
+            self._plan = self._solved(np.arange(1, N_MAX + 1), _HORIZON)
             return
-        weights, rates = self._acceptance["draft"].outlook()
-        price = self._price * self._draft.at(1)
-        at = rates[:, None] * _GRID  # p a, (n_bins, n_grid)
-        following = np.full(len(_GRID), self._stop[_HORIZON])
-        for n in range(_HORIZON - 1, -1, -1):
-            kept = at + np.interp(at, _GRID, following)
-            self._go[n] = weights @ np.maximum(kept, self._stop[n]) - price
-            following = np.maximum(self._go[n], self._stop[n])
+        stay = self._price * self._target.switch_s / _STAY
+        plans = [self._solved(_widths(least), least - 1) for least in _WIDTHS if least <= _HORIZON]
+        self._plan = max(plans, key=lambda plan: plan.value + stay * (plan.widths[0] == self._last))
+
+    def _solved(self, widths: NDArray[np.int_], horizon: int) -> "_Plan":
+        """Return the plan for some widths, guesses of the draft being bought up to the horizon."""
+        seconds = self._target.seconds()[widths]
+        seconds[widths > widths[0]] += self._target.switch_s  # for the way back
+        stop = -self._price * (seconds + np.arange(1, N_MAX + 1) * self._host_s)
+        if widths[0] == 1:
+            stop[0] *= 1.0 - _MARGIN
+        go = np.full((_HORIZON + 1, len(_GRID)), -np.inf)
+        if self._draft:
+            weights, rates = self._acceptance["draft"].outlook()
+            price = self._price * self._draft.at(1)
+            at = rates[:, None] * _GRID  # p a, (n_bins, n_grid)
+            following = np.full(len(_GRID), stop[horizon])
+            for n in range(horizon - 1, -1, -1):
+                kept = at + np.interp(at, _GRID, following)
+                go[n] = weights @ np.maximum(kept, stop[n]) - price
+                following = np.maximum(go[n], stop[n])
+        return _Plan(widths, stop, go)
 
     def _best(self, n: int, p: float) -> float:
         """Return the value of going on from n guesses in the best way."""
         if n >= min(_HORIZON, self._n_max):
             return float(self._stop[n])
-        return max(float(self._stop[n]), float(np.interp(p, _GRID, self._go[n])))
+        return max(float(self._stop[n]), float(np.interp(p, _GRID, self._plan.go[n])))
 
     def _run(self, n: int, p: float, a: float) -> float:
         """Return the value of a found guess: of a run of such, or of the draft's after it."""
@@ -213,13 +249,38 @@ class AutoPlanner:
     def _probes(self, n_behind: int) -> bool:
         """Say whether it is time to look if drafting pays again: where it could, were it right."""
         assert self._draft
-        extra_s = self._target.at(2) - self._target.at(1)
+        extra_s = self._target.at(2) - self._target.at(1) + 2 * self._target.switch_s
         if self._draft.at(n_behind) + extra_s > self._credit_s:
             return False
         costs = self._target.seconds()
         n = np.arange(1, _HORIZON)
         extra = n * self._draft.at(1) + costs[2 : _HORIZON + 1] - costs[1]
         return bool(np.any(n > self._price * extra))
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What rounds are worth, by the number of guesses so far.
+
+    widths: tokens decoded for n + 1 that are wanted, (N_MAX,). stop: the value of a round that ends
+    with n guesses, (N_MAX,). go: of one more guess, (_HORIZON + 1, len(_GRID)), by the probability
+    that all so far are right.
+    """
+
+    widths: NDArray[np.int_]
+    stop: NDArray[np.float64]
+    go: NDArray[np.float64]
+
+    @property
+    def value(self) -> float:
+        """What a round is worth before the first guess."""
+        return float(max(self.stop[0], self.go[0, -1]))
+
+
+def _widths(least: int) -> NDArray[np.int_]:
+    """Return the widths for 1 to N_MAX tokens where none is less than `least`."""
+    sizes = range(1, N_MAX + 1)
+    return np.array([_WIDTHS[bisect_left(_WIDTHS, max(n, least))] for n in sizes])
 
 
 _STOP: Choice = "stop"

@@ -174,6 +174,13 @@ class Model(Protocol):
         """Most rows of logits that one decode returns."""
 
     @property
+    def prepares(self) -> bool:
+        """Whether it prepares itself anew where a decode has not as many tokens as the last one.
+
+        Where it does, tokens may be decoded beside those that are wanted, and dropped again.
+        """
+
+    @property
     def n_vocab(self) -> int:
         """Tokens that this model knows: ids 0 to n_vocab - 1."""
 
@@ -258,6 +265,9 @@ class Planner(Protocol):
 
     def n_worth(self, guesses: Sequence[Guess]) -> int:
         """Return how many of the guesses to verify, now that there are no more."""
+
+    def width(self, n_tokens: int) -> int:
+        """Return how many tokens the target is to decode for n_tokens: so many, or some beside."""
 
     def observe(self, done: Round) -> None:
         """Learn from a finished round."""

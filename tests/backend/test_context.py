@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from specli.backend.context import ContextSettings, LlamaContext
+from specli.backend.library import llama
 from specli.backend.model import LlamaModel
 from specli.engine.cache import Cache
 from specli.errors import CannotRewind, DecodeError, Interrupted
@@ -49,19 +50,30 @@ def test_on_a_gpu_few_tokens_are_decoded_one_by_one(
 
 
 @pytest.mark.parametrize("name", ["target", "swa"])
-def test_on_a_gpu_more_are_decoded_than_are_judged_and_forgotten_again(
+def test_on_a_gpu_the_number_of_tokens_matters_unless_a_window_forbids_padding(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    path = tiny / f"{name}.gguf"
-    with context(path, n_ctx=256) as padded, context(path, n_ctx=256) as plain:
-        monkeypatch.setattr(padded, "_on_gpu", True)
+    with context(tiny / f"{name}.gguf") as on_cpu:
+        assert not on_cpu.prepares
+    monkeypatch.setattr(llama(), "llama_supports_gpu_offload", lambda: True)
+    with context(tiny / f"{name}.gguf") as on_gpu:
+        assert on_gpu.prepares == (name == "target")
+
+
+def test_more_are_decoded_than_are_judged_and_dropped_again(tiny: Path) -> None:
+    with (
+        context(tiny / "target.gguf", n_ctx=256) as padded,
+        context(tiny / "target.gguf", n_ctx=256) as plain,
+    ):
+        cache = Cache(padded)
         for n in (2, 3, 4, 5, 8):
-            rows = padded.decode(TEXT[:n], n)
+            rows = cache.judge(TEXT[:n], 6)
             np.testing.assert_allclose(rows, plain.decode(TEXT[:n], n), atol=0.01)
-            assert padded.length == plain.length
-        for opened in (padded, plain):
-            opened.decode((TEXT * 3)[: 253 - opened.length], 0)
-        rows = padded.decode(TEXT[:3], 3)  # to the very end of the context
+            assert len(cache.tokens) == padded.length == plain.length
+        rest = (TEXT * 3)[: 253 - plain.length]
+        cache.fill(rest, 0)
+        plain.decode(rest, 0)
+        rows = cache.judge(TEXT[:3], 8)  # to the very end of the context
         np.testing.assert_allclose(rows, plain.decode(TEXT[:3], 3), atol=0.01)
         assert padded.length == 256
 

@@ -31,7 +31,7 @@ def opened(target: Path, draft: Path | str, settings: Settings = SETTINGS) -> It
     with load_models(Located(target.stem, target), located, settings, N_MAX) as models:
         costs = {"draft": CHEAP} if located else {}
         drafts = {"draft": guess}
-        yield Bench(models, Located("t", target), drafts, settings, "", COSTS, costs, began=0.0)
+        yield Bench(models, Located("t", target), drafts, settings, "", COSTS, costs, 0.0, 0.0)
 
 
 def shape(run: Run) -> tuple[object, ...]:

@@ -20,9 +20,16 @@ CHEAP = {1: 0.1, 64: 1.0}
 DEAR = {1: 0.6, 64: 6.0}
 
 
-def auto(target: Mapping[int, float], draft: Mapping[int, float] | None) -> AutoPlanner:
+# An 8B model on a GPU: milliseconds, and what another number of tokens than before costs more.
+GPU, SWITCH = {1: 4.4, 2: 4.8, 4: 5.4, 6: 6.5, 8: 7.3, 16: 9.0, 64: 15.0}, 2.0
+
+
+def auto(
+    target: Mapping[int, float], draft: Mapping[int, float] | None, switch_s: float = 0.0
+) -> AutoPlanner:
     acceptance = {"draft": Acceptance(GREEDY_RATES), "ngram": Acceptance(TRUE_RATES)}
-    return AutoPlanner(CostCurve(target), CostCurve(draft) if draft else None, acceptance)
+    curve = CostCurve(target, switch_s)
+    return AutoPlanner(curve, CostCurve(draft) if draft else None, acceptance)
 
 
 def tokens_per_second(
@@ -35,13 +42,14 @@ def tokens_per_second(
     sampler: FakeSampler = GREEDY,
     n: int = 400,
     skip: int = 64,
+    switch_s: float = 0.0,
 ) -> float:
     """Return the rate after the first `skip` tokens. noise: 0 for a draft that is always right."""
     n_vocab = 40
     target = FakeModel(1, n_vocab, spread=4.0, n_ctx=10_000)
     draft = FakeModel(1, n_vocab, spread=4.0, noise=noise, n_ctx=10_000)
     target.n_batch = draft.n_batch = 64
-    clock.times(target, target_s)
+    clock.times(target, target_s, switch_s)
     clock.times(draft, draft_s)
     decoder = make_decoder(target, draft, planner, sampler, 3)
     decoder.lookup = None  # a Markov chain of 40 tokens repeats itself more than texts do
@@ -79,6 +87,17 @@ def test_sampled_text_too(clock: Clock) -> None:
         planner = auto(STEPS, CHEAP)
         chosen = tokens_per_second(clock, planner, STEPS, CHEAP, noise, sampler=sampler, n=500)
         assert chosen >= 0.85 * max(1.0, *fixed)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0, 2.0, 3.0, 100.0])
+def test_a_width_is_kept_where_another_one_is_dear(clock: Clock, noise: float) -> None:
+    def speed(planner: Planner | int) -> float:
+        return tokens_per_second(clock, planner, GPU, {1: 1.2}, noise, n=600, switch_s=SWITCH)
+
+    chosen = speed(auto(GPU, {1: 1.2}, SWITCH))
+    assert chosen >= 0.97 * speed(0)
+    assert chosen >= 0.97 * speed(auto(GPU, {1: 1.2}))  # which does not know of the change
+    assert chosen >= 0.9 * max(speed(k) for k in (1, 3, 5, 7, 15))
 
 
 def test_four_rows_are_taken_where_three_cost_more() -> None:
