@@ -34,7 +34,7 @@ class CostCurve:
     The correction is learned for each n that is used and carries over to those between. Both move
     by a share of each decode's clipped error, as running quantiles do: single slow decodes count
     for little, a change is followed within some rounds. Where a decode has not as many tokens as
-    the one before, switch_s comes on top of T(n).
+    the one before, switch_s comes on top of T(n), and such a decode tells of that alone.
     """
 
     def __init__(self, measured: Mapping[int, float], switch_s: float = 0.0) -> None:
@@ -66,7 +66,11 @@ class CostCurve:
         switched, self._last = n != self._last, n
         if not 1 <= n <= N_MAX or seconds < _LEAST_S:
             return
-        error = log(seconds / (self.at(n) + self.switch_s * switched))
+        if switched and self.switch_s:
+            extra_s = min(max(seconds - self.at(n), 0.0), 2 * self.switch_s)
+            self.switch_s += _LEVEL_GAIN * (extra_s - self.switch_s)
+            return
+        error = log(seconds / self.at(n))
         error = min(max(error, -_CLIP), _CLIP)
         self._n_seen[n] += 1
         gain = max(_CORRECTION_GAIN, 1.0 / (2 + self._n_seen[n]))

@@ -17,10 +17,11 @@ _GRID = np.linspace(0.0, 1.0, 33)  # probabilities that all guesses so far are r
 _ROUNDS = 10.0  # that the running rate looks back on
 _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can guess again
 _PLAN_S = 0.06  # seconds of rounds that plans serve: making one takes some 0.2 ms
-# Tokens that a target decodes which prepares itself anew for each other number of them. A width is
-# kept for some rounds: it has to pay for the change.
+# Tokens that a target decodes which prepares itself anew for each other number of them. What is
+# believed of another width is not certain: it has to pay for the change within so many rounds.
 _WIDTHS = 1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64
-_STAY = 8.0
+_KEPT = tuple(width for width in _WIDTHS if width <= _HORIZON)
+_STAY = 2.0
 _MARGIN = 0.06  # by which a round with guesses has to promise more than one without
 _PROBES = 0.015  # share of the time that may go into looking whether drafting pays again
 
@@ -95,8 +96,14 @@ class AutoPlanner:
         self._plain = False  # whether this round has to be
         self._seen: Guess | None = None  # the guess that was not kept
         self._last = 0  # the width of the last round
+        self._turn = 0
+        self._price = self._rate
         self._start()
-        self._make_plan()
+        if target.switch_s:
+            plans = (self._of_width(width) for width in _KEPT)
+            self._plan = max(plans, key=lambda plan: plan.value)
+        else:
+            self._make_plan()
 
     def begin(self, n_max: int) -> None:
         """Start a round of at most n_max guesses."""
@@ -206,9 +213,17 @@ class AutoPlanner:
         if not self._target.switch_s:
             self._plan = self._solved(np.arange(1, N_MAX + 1), _HORIZON)
             return
-        stay = self._price * self._target.switch_s / _STAY
-        plans = [self._solved(_widths(least), least - 1) for least in _WIDTHS if least <= _HORIZON]
-        self._plan = max(plans, key=lambda plan: plan.value + stay * (plan.widths[0] == self._last))
+        self._turn = (self._turn + 1) % len(_KEPT)  # one other at a time: each takes its time
+        self._plan = self._of_width(int(self._plan.widths[0]))
+        other = self._of_width(_KEPT[self._turn])
+        if other.value - self._plan.value > self._price * self._target.switch_s / _STAY:
+            self._plan = other
+
+    def _of_width(self, least: int) -> "_Plan":
+        """Return the plan for rounds that are padded to a width."""
+        sizes = range(1, N_MAX + 1)
+        widths = [_WIDTHS[bisect_left(_WIDTHS, max(n, least))] for n in sizes]
+        return self._solved(np.array(widths), least - 1)
 
     def _solved(self, widths: NDArray[np.int_], horizon: int) -> "_Plan":
         """Return the plan for some widths, guesses of the draft being bought up to the horizon."""
@@ -275,12 +290,6 @@ class _Plan:
     def value(self) -> float:
         """What a round is worth before the first guess."""
         return float(max(self.stop[0], self.go[0, -1]))
-
-
-def _widths(least: int) -> NDArray[np.int_]:
-    """Return the widths for 1 to N_MAX tokens where none is less than `least`."""
-    sizes = range(1, N_MAX + 1)
-    return np.array([_WIDTHS[bisect_left(_WIDTHS, max(n, least))] for n in sizes])
 
 
 _STOP: Choice = "stop"
