@@ -123,7 +123,7 @@ def fitting(
 def _drafts(options: ModelOptions, drafts: str | None) -> tuple[str | None, ...]:
     if drafts is None:
         return (options.draft,)
-    if options.draft is not None:
+    if options.draft is not None and options.origins["draft"].kind == "flag":
         raise UsageError("--draft and --drafts exclude each other")
     of_run = with_guesses(options).draft
     found = tuple(of_run if name == "auto" else name for name in names(drafts))

@@ -20,7 +20,8 @@ from specli.cli.options import ModelOptions
 from specli.cli.session import find_models, with_guesses
 from specli.cli.streams import say, write
 from specli.cli.waiting import Waiting
-from specli.config import PairChoice, save_pair
+from specli.config import PairChoice
+from specli.config_edit import save_pair
 from specli.engine.costs import N_MAX
 from specli.errors import Interrupted, PairError
 from specli.loaded import Models, load_models, reckon
