@@ -103,7 +103,7 @@ def _value(key: str, words: Sequence[str], wanted: Key) -> Any:
             f"{key} has one value, {len(words)} were given", "quote what belongs together"
         )
     value = _toml(words[0])
-    if value is None or not wanted.accepts(value):
+    if value is None or (not wanted.accepts(value) and wanted.accepts(words[0])):
         value = words[0]
     check_value(key, value, wanted)
     return value
@@ -123,7 +123,7 @@ def _model(reference: str, name: str) -> str:
         return reference
     if is_path(reference):
         return pair_key(reference, True)
-    if not reference.startswith(("hf:", "ollama:")):
+    if not reference.startswith(("hf:", "ollama:")):  # what those name, their servers know
         find(load_registry(), reference.partition(":")[0])
     return reference
 
