@@ -2,6 +2,7 @@
 
 import gc
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -253,3 +254,14 @@ def test_everything_that_is_named_is_there() -> None:
         assert getattr(package, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         package.nothing  # noqa: B018
+
+
+@pytest.mark.real
+def test_the_examples_of_the_documentation_run(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).parent.parent / "docs" / "python.md").read_text()
+    examples = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert len(examples) == 6
+    names: dict[str, object] = {}
+    for example in examples:
+        exec(compile(example, "docs/python.md", "exec"), names)
+        assert capsys.readouterr().out

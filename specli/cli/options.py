@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -157,6 +157,16 @@ class ModelOptions:
         bool, _option("Output", "--stats/--no-stats", help="Print a line of statistics on stderr.")
     ] = True
     origins: Mapping[str, Origin] = field(default_factory=dict)
+
+    def is_given(self, name: str) -> bool:
+        """Say whether an option was given for this call, not chosen for good nor left alone."""
+        origin = self.origins.get(name)
+        return origin.is_for_now if origin else getattr(self, name) is not None
+
+    def changed(self, **values: Any) -> "ModelOptions":
+        """Return them with other values, which then come from where no error has to look."""
+        origins = {name: origin for name, origin in self.origins.items() if name not in values}
+        return replace(self, origins=origins, **values)
 
     def settings(self) -> Settings:
         """Return them as settings of a session. Raises UsageError where one makes no sense."""

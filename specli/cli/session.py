@@ -112,10 +112,11 @@ def with_choices(options: ModelOptions) -> ModelOptions:
     much does not want what was chosen to be nothing.
     """
     reference = options.target or DEFAULT_TARGET
-    options = _with_what_is_wanted_now(options)
+    if _is_off_for_good(options) and options.is_given("draft_tokens"):
+        options = options.changed(draft=None)
     name = pair_key(reference, is_path(reference))
     choice = load_config().pairs.get(name)
-    if choice is None or (choice.draft == "none" and _is_for_now(options, "draft_tokens")):
+    if choice is None or (choice.draft == "none" and options.is_given("draft_tokens")):
         return options
     origins, place = {**options.origins}, f"{config_file()}: {pair_place(name)}"
     draft, tokens = options.draft, options.draft_tokens
@@ -132,27 +133,17 @@ def with_guesses(options: ModelOptions) -> ModelOptions:
 
     For commands that are about speculation, and can find that choice to be wrong.
     """
-    if options.draft == "none" and not _is_for_now(options, "draft"):
-        options = _without_draft(options)
+    if _is_off_for_good(options):
+        options = options.changed(draft=None)
     chosen = with_choices(options)
-    return options if options.draft is None and chosen.draft == "none" else chosen
+    if options.draft is None and chosen.draft == "none":
+        chosen = options
+    is_none = chosen.draft_tokens == "0" and not chosen.is_given("draft_tokens")
+    return chosen.changed(draft_tokens=None) if is_none else chosen
 
 
-def _with_what_is_wanted_now(options: ModelOptions) -> ModelOptions:
-    """Forget that not to speculate was chosen for good, where a number of guesses is given now."""
-    is_off = options.draft == "none" and not _is_for_now(options, "draft")
-    return _without_draft(options) if is_off and _is_for_now(options, "draft_tokens") else options
-
-
-def _without_draft(options: ModelOptions) -> ModelOptions:
-    origins = {name: origin for name, origin in options.origins.items() if name != "draft"}
-    return replace(options, draft=None, origins=origins)
-
-
-def _is_for_now(options: ModelOptions, name: str) -> bool:
-    origin = options.origins.get(name)
-    # Options that no command line filled in are as good as flags.
-    return origin.is_for_now if origin else getattr(options, name) is not None
+def _is_off_for_good(options: ModelOptions) -> bool:
+    return options.draft == "none" and not options.is_given("draft")
 
 
 def stdin_is_terminal() -> bool:

@@ -76,10 +76,10 @@ def _settings(options: ModelOptions) -> Settings:
             "without a draft there is nothing to compare",
             "leave out --draft none and -k 0, or name a draft",
         )
-    if settings.stops:
+    if settings.stops and options.is_given("stop"):
         raise UsageError("verify compares tokens: --stop has no meaning here", "leave it out")
     seed = secrets.randbits(32) if settings.seed is None else settings.seed
-    return replace(settings, seed=seed)
+    return replace(settings, seed=seed, stops=())
 
 
 @dataclass(frozen=True, slots=True)

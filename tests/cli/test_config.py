@@ -247,6 +247,17 @@ def test_bench_takes_its_drafts_from_a_flag_though_the_file_names_one(
     assert "error: no model is called 'missing-7b'" in done.err
 
 
+@pytest.mark.parametrize("command", ["bench", "verify"])
+@pytest.mark.parametrize("text", ['stop = "x"', 'draft = "none"', "draft_tokens = 0"])
+def test_what_is_chosen_for_answers_does_not_keep_from_measuring(
+    specli: Specli, command: str, text: str
+) -> None:
+    write(f'target = "missing-7b"\n{text}\n')
+    done = specli(command)
+    assert done.code == 3  # and not 2
+    assert f"error: {config_file()}: target: no model is called 'missing-7b'" in done.err
+
+
 CHANGES: list[tuple[list[str], list[str], Any]] = [
     (["temp", "0.7"], ["temp"], 0.7),
     (["max-tokens", "7"], ["max_tokens"], 7),
