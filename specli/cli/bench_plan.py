@@ -10,8 +10,8 @@ from platformdirs import user_data_path
 from specli.bench.prompts import Prompt, load_prompts
 from specli.bench.schedule import MAX_TOKENS, N_PROMPTS, N_REPEATS, QUICK_REPEATS
 from specli.bench.trial import SEED
+from specli.cli.choices import with_guesses
 from specli.cli.options import ModelOptions
-from specli.cli.session import with_guesses
 from specli.config import pair_key
 from specli.errors import UsageError
 from specli.files import check_place, unwritable

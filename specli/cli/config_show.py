@@ -7,9 +7,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from specli.cli.choices import with_choices
 from specli.cli.config_change import place_of
 from specli.cli.options import ModelOptions, option_kinds
-from specli.cli.session import with_choices
 from specli.cli.sources import Kind, keys_of, settled
 from specli.cli.table import table
 from specli.cli.variables import variables_of

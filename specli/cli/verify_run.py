@@ -12,9 +12,10 @@ import typer
 from specli.assemble import Pair, Session, open_session
 from specli.bench.prompts import Prompt, by_category, load_prompts
 from specli.chat import Message
+from specli.cli.choices import with_guesses
 from specli.cli.interrupt import Interrupt
 from specli.cli.options import ModelOptions
-from specli.cli.session import find_pair, with_guesses
+from specli.cli.session import find_pair
 from specli.cli.streams import write
 from specli.cli.verify_output import Subject, report_json, report_text
 from specli.cli.waiting import Waiting
