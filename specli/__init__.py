@@ -10,9 +10,6 @@ with load("demo") as model:
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from specli.api import Answer as Answer
-    from specli.api import Conversation as Conversation
-    from specli.api import Speculator as Speculator
     from specli.api import load as load
     from specli.chat import Message as Message
     from specli.engine.stats import Stats as Stats
@@ -28,12 +25,15 @@ if TYPE_CHECKING:
     from specli.events import Event as Event
     from specli.events import Start as Start
     from specli.events import Text as Text
+    from specli.speculator import Answer as Answer
+    from specli.speculator import Conversation as Conversation
+    from specli.speculator import Speculator as Speculator
 
 __version__ = "0.1.0"
 
 # What stands where: it is imported when it is asked for, as `import specli` must cost nothing.
 _HOME = {
-    "specli.api": ("Answer", "Conversation", "Speculator", "load"),
+    "specli.api": ("load",),
     "specli.chat": ("Message",),
     "specli.engine.stats": ("Stats",),
     "specli.errors": (
@@ -41,6 +41,7 @@ _HOME = {
         *("SpecliError", "TooLongError", "UsageError"),
     ),
     "specli.events": ("Done", "Event", "Start", "Text"),
+    "specli.speculator": ("Answer", "Conversation", "Speculator"),
 }
 
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from _thread import interrupt_main
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -30,6 +29,10 @@ from specli import (
 from tests.cli.conftest import Result, specli  # noqa: F401  # a fixture
 
 N = 24
+
+
+def press_ctrl_c() -> None:
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +135,7 @@ def test_ctrl_c_is_an_exception_that_breaks_nothing(model: Speculator, long: boo
     whole = text_of(model, "hello")
     prompt = "many words " * 180 if long else "hello"
     for seconds in (0.001, 0.004, 0.01, 0.02):
-        timer = threading.Timer(seconds, interrupt_main)
+        timer = threading.Timer(seconds, press_ctrl_c)
         with pytest.raises(KeyboardInterrupt):  # noqa: PT012
             timer.start()
             while True:
@@ -148,7 +151,7 @@ def test_ctrl_c_ends_the_loading(tiny: Path) -> None:
 
     def press(what: str, share: float) -> None:
         told.append(what)
-        interrupt_main()
+        press_ctrl_c()
 
     with pytest.raises(KeyboardInterrupt):
         load(tiny / "target.gguf", "none", on_progress=press)
@@ -257,7 +260,10 @@ def test_everything_that_is_named_is_there() -> None:
 
 
 @pytest.mark.real
-def test_the_examples_of_the_documentation_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_examples_of_the_documentation_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("psutil.cpu_count", lambda logical=True: 1)  # threads must not fight
     text = (Path(__file__).parent.parent / "docs" / "python.md").read_text()
     examples = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert len(examples) == 6
