@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from specli.models.store import is_path
 def change(key: str, words: Sequence[str]) -> str:
     """Write a setting; return what came to stand where. Raises UsageError, ModelError."""
     place = place_of(key)
-    if place in (("pairs",), ("pairs", *place[1:2])):
+    if place[0] == "pairs" and len(place) < 3:
         raise UsageError(f"{key} is a table, one of its keys is wanted", _PAIR_EXAMPLE)
     name, keys = place[-1], keys_of(option_kinds())
     wanted = PAIR_KEYS[name] if place[0] == "pairs" else keys[name]
@@ -76,16 +77,14 @@ def place_of(key: str) -> tuple[str, ...]:
 
 
 def _pair_place(rest: str) -> tuple[str, ...]:
-    match = re.fullmatch(r'("(?:[^"\\]|\\.)*"|\'[^\']*\'|.+?)(?:\.(\w+))?', rest)
-    target, name = match.groups() if match else (rest, None)
-    if name is not None and name not in PAIR_KEYS and target[0] not in "\"'":
-        near = unknown_key("", name, PAIR_KEYS)
-        if near.hint.startswith("did you mean"):
-            raise unknown_key(f"specli config: {pair_place(target)}", name, PAIR_KEYS)
-        target, name = rest, None  # a dot of the target's own name
-    if target[:1] in ('"', "'"):
-        target = _toml(target)
-    target = target if isinstance(target, str) else rest
+    target: str
+    name: str | None
+    if quoted := re.fullmatch(r"""("(?:[^"\\]|\\.)*"|'[^']*')(?:\.(\w+))?""", rest):
+        target, name = _toml(quoted[1]) or "", quoted[2]
+    else:
+        target, _, name = rest.rpartition(".")
+        if not target or not get_close_matches(name, PAIR_KEYS):
+            target, name = rest, None  # a dot of the target's own name, if any
     if not target:
         raise UsageError("the name of a target is wanted", _PAIR_EXAMPLE)
     if name is not None and name not in PAIR_KEYS:
