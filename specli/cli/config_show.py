@@ -10,11 +10,14 @@ from typing import Any
 from specli.cli.choices import with_choices
 from specli.cli.config_change import place_of
 from specli.cli.options import ModelOptions, option_kinds
-from specli.cli.sources import Kind, keys_of, settled
+from specli.cli.sources import Kind, Origin, keys_of, settled
 from specli.cli.table import table
 from specli.cli.variables import variables_of
 from specli.config import Config, config_file, load_config, shown
 from specli.errors import UsageError
+from specli.models.pairing import registered
+from specli.models.registry import load_registry
+from specli.models.store import is_path
 from specli.settings import DEFAULT_TARGET
 from specli.text import terminal_safe
 
@@ -110,8 +113,21 @@ def _options(root: Any) -> ModelOptions:
         values = {name: context.params[name] for name in kinds}
         options = settled(ModelOptions(**values), kinds, context)
     options = with_choices(options)
-    tokens = options.draft_tokens or "auto"
-    return replace(options, target=options.target or DEFAULT_TARGET, draft_tokens=tokens)
+    tokens, target = options.draft_tokens or "auto", options.target or DEFAULT_TARGET
+    options = replace(options, target=target, draft_tokens=tokens)
+    return options if options.draft else _with_registered(options, target)
+
+
+def _with_registered(options: ModelOptions, target: str) -> ModelOptions:
+    """Fill in the draft that a command would take for this target."""
+    if is_path(target):
+        return replace(options, draft="ngram")
+    entry = load_registry().get(target.partition(":")[0].lower())
+    if entry is None:
+        return options
+    draft = registered(entry, lambda note: None).reference
+    origins = {"draft": Origin("pair", "models.toml")} if draft != "ngram" else {}
+    return replace(options, draft=draft, origins={**options.origins, **origins})
 
 
 def _config() -> Config:

@@ -38,7 +38,7 @@ def find_models(
             return look_up(named.reference, registry, offline)
 
     first = look(target)
-    wanted = [draft or _registered(first.entry, on_note) for draft in drafts]
+    wanted = [draft or registered(first.entry, on_note) for draft in drafts]
     named = {one.reference: one for one in wanted if one.reference not in ("ngram", "none")}
     found = [first, *(look(one) for one in named.values())]
     for one, model in zip((target, *named.values()), found, strict=True):
@@ -59,7 +59,7 @@ def _said_in(named: Named) -> Iterator[None]:
         raise ModelError(f"{named.said_in}: {error.message}", error.hint) from None
 
 
-def _registered(entry: Entry | None, on_note: Callable[[str], None]) -> Named:
+def registered(entry: Entry | None, on_note: Callable[[str], None]) -> Named:
     """Return what guesses for a target unless the user says otherwise."""
     if entry is None:
         return Named("ngram")
