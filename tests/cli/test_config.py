@@ -85,6 +85,13 @@ def test_every_option_of_every_command_has_a_variable_of_its_own() -> None:
     assert {"SPECLI_BENCH_OUT", "SPECLI_TRACE_OUT", "SPECLI_RUN_RAW", "SPECLI_PULL_JSON"} <= {*seen}
 
 
+def test_what_can_be_switched_on_for_good_can_be_switched_off_for_now() -> None:
+    run: Any = typer.main.get_command(app)
+    for param in run.commands["run"].params:
+        if option_kinds().get(param.name) is bool:
+            assert param.secondary_opts == [f"--no-{param.name.replace('_', '-')}"]
+
+
 NONE = ("version", "install_completion", "show_completion")  # what they do ends the program
 LEVELS = ("flag", "environment", "file", "pair", "default")
 VALUES = {
