@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from specli.engine.planner import AutoPlanner, FixedPlanner
 from specli.engine.sampler import LogitSampler, of_draft
 from specli.engine.stats import Stats
 from specli.engine.types import Planner
+from specli.events import Start
 from specli.learned import Learned
 from specli.loaded import Models, load_models, n_threads
 from specli.measurements import file_identity
@@ -97,6 +98,21 @@ def open_session(
                 drafter = decoder.drafter
                 draft_costs = drafter.cache.costs if isinstance(drafter, ModelDrafter) else None
                 learned.save(decoder.target.costs, draft_costs)
+
+
+def start_of(session: Session, settings: Settings) -> Start:
+    """Return the event with which the answers of a session begin."""
+    pair = session.pair
+    shown = asdict(settings) | {"seed": session.seed, "n_ctx": session.n_ctx}
+    if settings.chat_template:
+        shown["chat_template"] = str(settings.chat_template)
+    return Start(
+        pair.target.name,
+        pair.draft.name if isinstance(pair.draft, Located) else pair.draft,
+        session.method,
+        session.reason_off or None,
+        shown,
+    )
 
 
 def new_session(

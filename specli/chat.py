@@ -14,8 +14,10 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from specli.engine.decode import Decoder
 from specli.engine.stats import Stats
-from specli.engine.types import End, Prefill, Reason, Round
+from specli.engine.types import End, Prefill, Round
 from specli.errors import ModelError, TooLongError, UsageError
+from specli.events import Done as Done
+from specli.events import Text as Text
 from specli.text import TextStream
 
 
@@ -33,27 +35,6 @@ class Progress:
 
     n_done: int
     n_total: int
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A piece of the answer.
-
-    drafted: it comes from a guess that the target accepted. thought: it belongs to what the model
-    thinks before it answers.
-    """
-
-    text: str
-    drafted: bool
-    thought: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The end of the answer."""
-
-    reason: Reason
-    stats: Stats
 
 
 AnswerEvent: TypeAlias = Progress | Text | Round | Done

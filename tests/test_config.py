@@ -1,10 +1,25 @@
 """config.toml: what is saved is read, what the user wrote stays, what is wrong is named."""
 
+import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from specli.config import Config, PairChoice, config_file, load_config, pair_key, save_pair
+from specli.config import (
+    FLAG,
+    NUMBER,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    Config,
+    PairChoice,
+    choice_of,
+    config_file,
+    load_config,
+    pair_key,
+)
+from specli.config_edit import save_pair, set_values, unset_value
 from specli.errors import SpecliError, UsageError
 
 
@@ -14,7 +29,7 @@ def write(text: str) -> None:
 
 
 def test_without_a_file_nothing_is_chosen() -> None:
-    assert load_config() == Config({})
+    assert load_config() == Config()
 
 
 def test_what_is_saved_is_read_again() -> None:
@@ -29,35 +44,121 @@ def test_what_is_saved_is_read_again() -> None:
 
 
 def test_what_else_stands_there_stays() -> None:
-    write('# mine\ncolor = "red"\n\n[pairs.a]  # the best\ndraft = "b"\nother = 1\n')
+    write('# mine\ncolor = "red"\n\n[pairs.a]  # the best\ndraft = "b"\n')
     save_pair("a", PairChoice("c", "auto"))
+    set_values({("temp",): 0.5})
     text = config_file().read_text()
-    assert '# mine\ncolor = "red"\n' in text
-    assert "# the best" in text
-    assert "other = 1" in text
-    assert load_config().pairs["a"] == PairChoice("c", "auto")
+    assert text.startswith('# mine\ncolor = "red"\ntemp = 0.5\n')
+    assert "[pairs.a]  # the best\n" in text
+    assert load_config() == Config({"color": "red", "temp": 0.5}, {"a": PairChoice("c", "auto")})
+
+
+def test_what_is_removed_takes_its_empty_table_along() -> None:
+    write('temp = 1\n[pairs.a]\ndraft = "b"\n[pairs.c]\ndraft = "d"\ndraft_tokens = 3\n')
+    unset_value(("pairs", "a", "draft"))
+    unset_value(("pairs", "c", "draft"))
+    assert config_file().read_text() == "temp = 1\n[pairs.c]\ndraft_tokens = 3\n"
+    unset_value(("pairs", "c"))
+    unset_value(("temp",))
+    assert load_config() == Config()
+    for place in (("temp",), ("pairs", "a"), ("pairs", "a", "draft"), ("temp", "x")):
+        with pytest.raises(UsageError, match="is not set there"):
+            unset_value(place)
+
+
+@pytest.mark.parametrize("text", ['pairs.a.draft = "b"\n', 'pairs = {a = {draft = "b"}}\n'])
+@pytest.mark.parametrize("place", [("pairs", "c", "draft"), ("pairs", "a", "draft"), ("temp",)])
+def test_however_it_is_written_it_says_what_was_meant_or_stays(
+    text: str, place: tuple[str, ...]
+) -> None:
+    write(text)
+    with suppress(UsageError):
+        set_values({("pairs", "c", "draft"): "d"})
+    before, said = config_file().read_text(), ""
+    try:
+        set_values({place: "new"})
+    except UsageError as error:
+        said = error.message
+    found = load_config()
+    if said:
+        assert "cannot be changed around the way in which it is written" in said
+        assert config_file().read_text() == before
+    elif place == ("temp",):
+        assert found.values["temp"] == "new"
+    else:
+        assert found.pairs[place[1]].draft == "new"
+
+
+WRONG = [
+    ("[", "is not valid TOML", ""),
+    ("pairs = 1", "pairs is 1, a table is wanted", "for example"),
+    ("pairs.a = 1", 'pairs."a" is 1, a table is wanted', "for example"),
+    ("pairs.a.draft = 1", 'pairs."a".draft is 1, a name in quotes is wanted', ""),
+    ('pairs.a.draft = ""', 'pairs."a".draft is "", a name', ""),
+    ("pairs.a.draft_tokens = 65", 'draft_tokens is 65, "auto" or 0 to 64 is wanted', ""),
+    ("pairs.a.draft_tokens = true", "draft_tokens is true", ""),
+    ('pairs.a.draft_tokens = "many"', 'draft_tokens is "many"', ""),
+    ('pairs.a.drafts = "b"', 'pairs."a": drafts is no setting', "did you mean draft?"),
+    ("pairs.a.x = 1", 'pairs."a": x is no setting', "known are draft, draft_tokens"),
+]
+
+
+@pytest.mark.parametrize(("text", "said", "hint"), WRONG)
+def test_what_is_wrong_is_named_and_never_written_over(text: str, said: str, hint: str) -> None:
+    write(text)
+    with pytest.raises(UsageError, match=re.escape(f"{config_file()}: ")) as caught:
+        load_config()
+    assert said in caught.value.message
+    assert caught.value.hint.startswith(hint)
+    with pytest.raises(UsageError, match=re.escape(said)):
+        save_pair("b", PairChoice("c"))
+    with pytest.raises(UsageError, match=re.escape(said)):
+        unset_value(("pairs", "a"))
+    assert config_file().read_text() == text
+
+
+KEYS = {
+    "temp": NUMBER,
+    "top_k": WHOLE,
+    "stats": FLAG,
+    "system": TEXT,
+    "stop": TEXTS,
+    "think": choice_of("show", "hide", "off"),
+}
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "said", "hint"),
     [
-        ("[", "is not valid TOML"),
-        ("pairs = 1", "pairs is no table"),
-        ("pairs.a = 1", 'pairs."a" is no table'),
-        ("pairs.a.draft = 1", 'pairs."a".draft is no name'),
-        ('pairs.a.draft = ""', 'pairs."a".draft is no name'),
-        ("pairs.a.draft_tokens = 65", 'draft_tokens is 65, "auto" or 0 to 64 is wanted'),
-        ("pairs.a.draft_tokens = true", "draft_tokens is True"),
-        ('pairs.a.draft_tokens = "many"', "draft_tokens is many"),
+        ('temp = "hot"', 'temp is "hot", a number is wanted', ""),
+        ("temp = true", "temp is true, a number is wanted", ""),
+        ("temp = nan", "temp is nan, a number is wanted", ""),
+        ("temp = 2026-01-01", "temp is 2026-01-01, a number is wanted", ""),
+        ("top_k = 1.5", "top_k is 1.5, a whole number is wanted", ""),
+        ("top_k = [1]", "top_k is [1], a whole number is wanted", ""),
+        ("stats = 1", "stats is 1, true or false is wanted", ""),
+        ("system = 7", "system is 7, a text in quotes is wanted", ""),
+        ('stop = ["a", 1]', 'stop is ["a", 1], a text in quotes, or a list', ""),
+        ('think = "no"', 'think is "no", "show", "hide" or "off" is wanted', ""),
+        ("[temp]\nx = 1", "temp is a table, a number is wanted", ""),
+        ("temprature = 1", "temprature is no setting", "did you mean temp?"),
+        ("top-k = 1", "top-k is no setting", "did you mean top_k?"),
+        ("pair.a.draft = 'b'", "pair is no setting", "did you mean pairs?"),
+        ("zzz = 1", "zzz is no setting", "known are pairs, stats, stop, system, temp"),
     ],
 )
-def test_what_is_wrong_is_named_and_never_written_over(text: str, said: str) -> None:
+def test_settings_are_checked_by_name_and_type(text: str, said: str, hint: str) -> None:
     write(text)
-    with pytest.raises(UsageError, match=said):
-        load_config()
-    with pytest.raises(UsageError, match=said):
-        save_pair("b", PairChoice("c"))
-    assert config_file().read_text() == text
+    with pytest.raises(UsageError, match=re.escape(f"{config_file()}: ")) as caught:
+        load_config(KEYS)
+    assert said in caught.value.message
+    assert caught.value.hint.startswith(hint)
+
+
+def test_settings_are_read() -> None:
+    write('temp = 1\nstop = "x"\nthink = "off"\nstats = false\n')
+    found = load_config(KEYS).values
+    assert found == {"temp": 1, "stop": "x", "think": "off", "stats": False}
 
 
 def test_files_that_cannot_be_read_or_written(

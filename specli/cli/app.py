@@ -10,17 +10,20 @@ import typer
 from specli import __version__
 from specli.cli.bench import bench
 from specli.cli.chat import chat
+from specli.cli.config import config
 from specli.cli.doctor import doctor
 from specli.cli.models import models
 from specli.cli.pull import pull
 from specli.cli.run import run
 from specli.cli.streams import ReaderGone, drop_stdout, keep_streams, say, say_error
 from specli.cli.trace import trace
+from specli.cli.variables import Specli, said_of
 from specli.cli.verify import verify
 from specli.errors import Interrupted, SpecliError
 
 app = typer.Typer(
     name="specli",
+    cls=Specli,
     invoke_without_command=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -34,6 +37,7 @@ app.command()(doctor)
 app.command()(pull)
 app.add_typer(bench, name="bench")
 app.add_typer(models, name="models")
+app.add_typer(config, name="config")
 
 # typer raises its own copy of click's exceptions and exports only the most special ones.
 ClickException: type[Exception] = next(
@@ -88,7 +92,7 @@ def _run() -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             print(error, file=sys.stderr)
             return 2
-        say("error", error.format_message())  # type: ignore[attr-defined]
+        say("error", said_of(error))
         say("hint", "--help shows the options of a command, with an example")
         return 2
     except ReaderGone:

@@ -10,8 +10,8 @@ from platformdirs import user_data_path
 from specli.bench.prompts import Prompt, load_prompts
 from specli.bench.schedule import MAX_TOKENS, N_PROMPTS, N_REPEATS, QUICK_REPEATS
 from specli.bench.trial import SEED
+from specli.cli.choices import with_guesses
 from specli.cli.options import ModelOptions
-from specli.cli.session import with_guesses
 from specli.config import pair_key
 from specli.errors import UsageError
 from specli.files import check_place, unwritable
@@ -123,7 +123,7 @@ def fitting(
 def _drafts(options: ModelOptions, drafts: str | None) -> tuple[str | None, ...]:
     if drafts is None:
         return (options.draft,)
-    if options.draft is not None:
+    if options.draft is not None and options.origins["draft"].kind == "flag":
         raise UsageError("--draft and --drafts exclude each other")
     of_run = with_guesses(options).draft
     found = tuple(of_run if name == "auto" else name for name in names(drafts))

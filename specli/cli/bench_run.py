@@ -15,12 +15,14 @@ from specli.bench.summary import advise
 from specli.bench.trial import Bench, hold, measured
 from specli.cli.bench_output import report
 from specli.cli.bench_plan import Plan, Wanted, absolute, checked, fitting, labelled
+from specli.cli.choices import with_guesses
 from specli.cli.interrupt import Interrupt
 from specli.cli.options import ModelOptions
-from specli.cli.session import find_models, with_guesses
+from specli.cli.session import find_models
 from specli.cli.streams import say, write
 from specli.cli.waiting import Waiting
-from specli.config import PairChoice, save_pair
+from specli.config import PairChoice
+from specli.config_edit import save_pair
 from specli.engine.costs import N_MAX, measure_switch
 from specli.errors import Interrupted, PairError
 from specli.loaded import Models, load_models, reckon

@@ -1,13 +1,14 @@
 """The options that every command which loads models shares."""
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from specli.cli.sources import Origin, bare, named_as_given, settled
 from specli.errors import UsageError
 from specli.settings import (
     DEFAULT_N_CTX,
@@ -26,7 +27,11 @@ def _option(panel: str, *names: str, **more: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """The shared options, as typer fills them in."""
+    """The shared options, as flags, environment and config.toml fill them in.
+
+    Whatever is annotated is an option, and has a variable and a key of config.toml of its name.
+    origins: where the values come from that are no defaults.
+    """
 
     target: Annotated[
         str | None,
@@ -57,7 +62,13 @@ class ModelOptions:
         ),
     ] = None
     offline: Annotated[
-        bool, _option("Models", "--offline", help="Use what is on this machine, fetch nothing.")
+        bool,
+        _option(
+            "Models",
+            "--offline/--no-offline",
+            help="Use what is on this machine, fetch nothing.",
+            show_default=False,
+        ),
     ] = False
     max_tokens: Annotated[
         int | None,
@@ -125,14 +136,37 @@ class ModelOptions:
         int, _option("Machine", "--draft-gpu-layers", help="Layers of the draft on the GPU.")
     ] = -1
     force: Annotated[
-        bool, _option("Machine", "--force", help="Load models that do not fit into memory.")
+        bool,
+        _option(
+            "Machine",
+            "--force/--no-force",
+            help="Load models that do not fit into memory.",
+            show_default=False,
+        ),
     ] = False
     json: Annotated[
-        bool, _option("Output", "--json", help="Print events as JSON lines instead of text.")
+        bool,
+        _option(
+            "Output",
+            "--json/--no-json",
+            help="Print events as JSON lines instead of text.",
+            show_default=False,
+        ),
     ] = False
     stats: Annotated[
         bool, _option("Output", "--stats/--no-stats", help="Print a line of statistics on stderr.")
     ] = True
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+
+    def is_given(self, name: str) -> bool:
+        """Say whether an option was given for this call, not chosen for good nor left alone."""
+        origin = self.origins.get(name)
+        return origin.is_for_now if origin else getattr(self, name) is not None
+
+    def changed(self, **values: Any) -> "ModelOptions":
+        """Return them with other values, which then come from where no error has to look."""
+        origins = {name: origin for name, origin in self.origins.items() if name not in values}
+        return replace(self, origins=origins, **values)
 
     def settings(self) -> Settings:
         """Return them as settings of a session. Raises UsageError where one makes no sense."""
@@ -170,6 +204,16 @@ def _draft_tokens(text: str | None) -> int | None:
         ) from None
 
 
+def option_kinds() -> dict[str, Any]:
+    """Return the shared options' names and types, None left out of these."""
+    return {f.name: bare(f.type) for f in fields(ModelOptions) if f.name != "origins"}
+
+
+def option_names() -> frozenset[str]:
+    """Return the shared options' names."""
+    return frozenset(option_kinds())
+
+
 def with_model_options(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command take all ModelOptions as its one argument `options`, before its own.
 
@@ -188,15 +232,22 @@ def with_model_options(command: Callable[..., None]) -> Callable[..., None]:
             annotation=field.type,
         )
         for field in fields(ModelOptions)
+        if field.name != "origins"
     ]
+    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    asks = any(parameter.name == context.name for parameter in own)
 
     def call(**values: Any) -> None:
+        asked = values[context.name] if asks else values.pop(context.name)
         options = ModelOptions(
             **{parameter.name: values.pop(parameter.name) for parameter in shared}
         )
-        command(options, **values)
+        if asked.invoked_subcommand is None:
+            options = settled(options, option_kinds(), asked)
+        with named_as_given(options):
+            command(options, **values)
 
-    parameters = [*own, *shared]
+    parameters = [*own, *shared, *([] if asks else [context])]
     call.__name__, call.__doc__ = command.__name__, command.__doc__
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -2,17 +2,16 @@
 
 import json
 import sys
-from dataclasses import asdict
-from typing import Any, Protocol
+from typing import Protocol
 
-from specli.assemble import Session
+from specli.assemble import Session, start_of
 from specli.chat import AnswerEvent, Done, Text
 from specli.chat import Progress as PromptProgress
 from specli.cli.streams import one_file, say, tell, write
 from specli.cli.waiting import Waiting
 from specli.engine.stats import Stats
 from specli.engine.types import Reason
-from specli.models.store import Located
+from specli.events import Event
 from specli.settings import Settings
 from specli.text import terminal_safe
 
@@ -79,29 +78,15 @@ class JsonOutput:
 
     def start(self, session: Session, settings: Settings) -> None:
         """Write the start event."""
-        pair = session.pair
-        draft = pair.draft.name if isinstance(pair.draft, Located) else pair.draft
-        shown = asdict(settings) | {"seed": session.seed, "n_ctx": session.n_ctx}
-        if settings.chat_template:
-            shown["chat_template"] = str(settings.chat_template)
-        self._write(
-            type="start",
-            target=pair.target.name,
-            draft=draft,
-            method=session.method,
-            reason_off=session.reason_off or None,
-            settings=shown,
-        )
+        self._write(start_of(session, settings))
 
     def event(self, event: AnswerEvent) -> None:
         """Write a text or a done event."""
-        if isinstance(event, Text):
-            self._write(type="text", text=event.text, drafted=event.drafted)
-        elif isinstance(event, Done):
-            self._write(type="done", reason=event.reason, stats=event.stats.as_dict())
+        if isinstance(event, Text | Done):
+            self._write(event)
 
-    def _write(self, **fields: Any) -> None:
-        write(json.dumps(fields, ensure_ascii=sys.stdout.isatty()) + "\n")
+    def _write(self, event: Event) -> None:
+        write(json.dumps(event.as_dict(), ensure_ascii=sys.stdout.isatty()) + "\n")
 
 
 def stats_line(stats: Stats, k: int | None, reason: Reason) -> str:

@@ -12,9 +12,10 @@ import typer
 from specli.assemble import Pair, Session, open_session
 from specli.bench.prompts import Prompt, by_category, load_prompts
 from specli.chat import Message
+from specli.cli.choices import with_guesses
 from specli.cli.interrupt import Interrupt
 from specli.cli.options import ModelOptions
-from specli.cli.session import find_pair, with_guesses
+from specli.cli.session import find_pair
 from specli.cli.streams import write
 from specli.cli.verify_output import Subject, report_json, report_text
 from specli.cli.waiting import Waiting
@@ -76,10 +77,10 @@ def _settings(options: ModelOptions) -> Settings:
             "without a draft there is nothing to compare",
             "leave out --draft none and -k 0, or name a draft",
         )
-    if settings.stops:
+    if settings.stops and options.is_given("stop"):
         raise UsageError("verify compares tokens: --stop has no meaning here", "leave it out")
     seed = secrets.randbits(32) if settings.seed is None else settings.seed
-    return replace(settings, seed=seed)
+    return replace(settings, seed=seed, stops=())
 
 
 @dataclass(frozen=True, slots=True)

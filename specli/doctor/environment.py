@@ -16,6 +16,7 @@ _MATTER = re.compile(
 )
 _XDG = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|_KEY", re.IGNORECASE)
+_COUNT = re.compile(r"SPECLI_\w*TOKENS")  # how many, not which
 _MASK = "***"
 
 
@@ -32,7 +33,8 @@ def inspect_environment(environ: Mapping[str, str] | None = None) -> Environment
 
 def masked(name: str, value: str) -> str:
     """Return a value without the secrets that it holds: all of it, or a URL's credentials."""
-    if _SECRET.search(name) and not name.endswith("_PATH"):
+    is_secret = _SECRET.search(name) and not _COUNT.fullmatch(name)
+    if is_secret and not name.endswith("_PATH"):
         return _MASK if value else ""
     if "://" in value or name.upper().endswith("_PROXY"):
         value = re.sub(r"(\w+://)?[^,\s]*@", rf"\g<1>{_MASK}@", value)

@@ -99,7 +99,7 @@ def _cached_or_missing(
 
 def is_path(reference: str) -> bool:
     """Say whether a reference is the path of a file, and no name."""
-    return (
+    return not reference.startswith(("hf:", "ollama:")) and (
         os.sep in reference
         or "/" in reference
         or reference.lower().endswith(".gguf")

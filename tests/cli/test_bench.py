@@ -14,7 +14,8 @@ from platformdirs import user_cache_path, user_data_path
 
 from specli.bench.records import Records, load
 from specli.cli.bench_run import choice_of
-from specli.config import PairChoice, config_file, load_config, save_pair
+from specli.config import PairChoice, config_file, load_config
+from specli.config_edit import save_pair
 from tests.bench.test_summary import PLAIN, runs
 from tests.bench.test_trial import check_invariants
 from tests.cli.conftest import Result
@@ -165,7 +166,7 @@ def test_a_broken_config_is_one_line(specli: Specli, tiny: Path) -> None:
     config_file().write_text("pairs = 3")
     done = specli("run", "hi", "-t", tiny / "target.gguf")
     assert done.code == 2
-    assert f"error: {config_file()}: pairs is no table" in done.err
+    assert f"error: {config_file()}: pairs is 3, a table is wanted" in done.err
 
 
 def test_quick_says_what_it_leaves_out_and_duration_goes_on(

@@ -218,6 +218,8 @@ def test_no_secret_is_printed() -> None:
         assert "proxy.example:3128" in result.out
         assert "mirror.example" in result.out
     assert inspect_environment({"HF_TOKEN": "x"}).hub_token == "environment"
+    counts = {"SPECLI_MAX_TOKENS": "64", "SPECLI_DRAFT_TOKENS": "auto"}
+    assert inspect_environment(counts).variables == counts
 
 
 def test_the_hubs_cache_is_where_the_hub_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
