@@ -82,6 +82,12 @@ class TracePage:
             self._is_new = False
         return bool(trace.answers)
 
+    def end(self) -> None:
+        """Write what there is, and take nothing more in. Raises SpecliError."""
+        if self.save():
+            say("trace", str(self._path))
+        self._path = self._tracer = None
+
 
 @contextmanager
 def traced(path: Path | None, ready: "Ready") -> Iterator[TracePage]:
@@ -90,5 +96,4 @@ def traced(path: Path | None, ready: "Ready") -> Iterator[TracePage]:
     try:
         yield page
     finally:
-        if page.save():
-            say("trace", str(path))
+        page.end()
