@@ -75,16 +75,12 @@ def save_state(path: Path, state: KvState) -> None:
     Nothing depends on it: where it cannot be written, there is none.
     """
     data = state.data.data
-    head = {
-        "identity": state.identity,
-        "tokens": state.tokens,
-        "n_bytes": state.data.size,
-        "sha256": hashlib.sha256(data).hexdigest(),
-    }
+    head = {"identity": state.identity, "tokens": state.tokens, "n_bytes": state.data.size}
+    line = json.dumps(head).encode() + b"\n"
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _make_room(path, state.data.size)
-        write_whole(path, _MAGIC, json.dumps(head).encode() + b"\n", data, private=True)
+        write_whole(path, _MAGIC, line, _digest(line, data), data, private=True)
 
 
 def load_state(path: Path, identity: Mapping[str, Any]) -> KvState | None:
@@ -93,15 +89,23 @@ def load_state(path: Path, identity: Mapping[str, Any]) -> KvState | None:
         with path.open("rb") as file:
             if file.readline(100) != _MAGIC:
                 return None
-            head = json.loads(file.readline())
+            line = file.readline()
+            head = json.loads(line)
             if head["identity"] != identity or not 0 < head["n_bytes"] <= MOST_BYTES:
                 return None
-            data = np.fromfile(file, np.uint8)
-            tokens = tuple(map(int, head["tokens"]))
-            whole = hashlib.sha256(data.data).hexdigest() == head["sha256"]
-            return KvState(identity, tokens, data) if whole else None
+            digest, data = file.readline(100), np.fromfile(file, np.uint8)
+            if _digest(line, data.data) != digest:
+                return None
+            return KvState(identity, tuple(head["tokens"]), data)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def _digest(head: bytes, data: memoryview) -> bytes:
+    """Return the line that says whether both are whole: llama.cpp would believe anything."""
+    whole = hashlib.sha256(head)
+    whole.update(data)
+    return whole.hexdigest().encode() + b"\n"
 
 
 def _make_room(path: Path, n_bytes: int) -> None:

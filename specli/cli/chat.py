@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -147,7 +147,7 @@ def _converse(talk: "Talk", typed: bool) -> SpecliError | None:
             last = error
             n_tokens, n_ctx = error.n_tokens, error.n_ctx
             say("error", f"that makes {n_tokens} tokens of conversation, the context holds {n_ctx}")
-            say("hint", "/reset forgets it; a shorter message may do; --ctx sets a larger context")
+            say("hint", _TOO_LONG)
         except SpecliError as error:
             last = error
             say_error(error)
@@ -185,21 +185,28 @@ def _reopen(name: str | None) -> "Kept":
 
 def _as_before(options: ModelOptions, whole: "Conversation") -> ModelOptions:
     """Fill in what a conversation was held with, where no option says otherwise, and say it."""
-    same_target = options.target in (None, whole.target)
-    n_ctx = whole.settings.get("n_ctx")
-    used = replace(
-        options,
-        target=options.target or whole.target or None,
-        draft=options.draft or (whole.draft if same_target else "") or None,
-        system=whole.system if options.system is None else options.system,
-        ctx=n_ctx
-        if options.ctx is None and same_target and isinstance(n_ctx, int)
-        else options.ctx,
-    )
+    given = {name for name in ("target", "draft", "system", "ctx") if _is_given(options, name)}
+    before: dict[str, Any] = {"system": whole.system}
+    if "target" not in given or options.target == whole.target:
+        n_ctx = whole.settings.get("n_ctx")
+        before |= {"target": whole.target or None, "draft": whole.draft or None}
+        before["ctx"] = n_ctx if isinstance(n_ctx, int) else None
+    used = replace(options, **{name: before[name] for name in before.keys() - given})
     system = f", system: {used.system}" if used.system else ""
     draft = f" with {used.draft}" if used.draft else ""
     say("resumed", f"{whole.id} of {whole.changed[:10]}: {used.target}{draft}{system}")
     return used
+
+
+def _is_given(options: ModelOptions, name: str) -> bool:
+    """Say whether the user asks for something else than the conversation had."""
+    return getattr(options, name) is not None
+
+
+_TOO_LONG = (
+    "/reset forgets it, --overflow drop the oldest turns; a shorter message may do; --ctx sets a"
+    " larger context"
+)
 
 
 def _piped_lines() -> Iterator[str]:
