@@ -9,7 +9,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from specli.conversations import SCHEMA, Conversation, Turn, now, parse
 from specli.errors import SpecliError, UsageError
 
 FLUSH_S = 0.2  # at most so much of an answer is lost
+_BINARY = getattr(os, "O_BINARY", 0)
 
 
 def conversations_folder() -> Path:
@@ -35,21 +36,26 @@ def new_id() -> str:
 class Journal:
     """The file of a conversation that goes on. It comes into being with the first message.
 
-    Where it cannot be written, that is said once, and nothing more is kept.
+    Where it cannot be written, on_failure is told once, and nothing more is kept.
     """
 
     def __init__(
         self,
         path: Path | None,
-        about: dict[str, Any],
-        on_failure: Callable[[OSError], None],
+        head: Mapping[str, Any],
         file: int | None = None,
+        *,
+        torn: bool = False,
     ) -> None:
-        """path: None to keep nothing. about: the first line. file: open already, for more."""
+        """path: None to keep nothing. head: what the first line holds.
+
+        file: open already, for more; torn: its last line has no end.
+        """
+        self.on_failure: Callable[[OSError], None] = lambda error: None
         self._path = path
-        self._waiting = [] if file is not None else [_line("conversation", schema=SCHEMA, **about)]
-        self._on_failure = on_failure
+        self._waiting = [] if file is not None else [_line("conversation", schema=SCHEMA, **head)]
         self._file = file
+        self._torn = torn
         self._text = ""
         self._thought = False
         self._flushed = 0.0
@@ -115,7 +121,7 @@ class Journal:
     def _open(self, path: Path) -> None:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL | _BINARY
             self._file = os.open(path, flags, 0o600)
         except OSError as error:
             self._fail(error)
@@ -130,6 +136,8 @@ class Journal:
             if self._path and self._waiting:
                 self._waiting.append(line)
             return
+        line = b"\n" + line if self._torn else line
+        self._torn = False
         try:
             while line:
                 line = line[os.write(self._file, line) :]
@@ -140,13 +148,13 @@ class Journal:
         if self._file is not None:
             os.close(self._file)
         self._file = self._path = None
-        self._on_failure(error)
+        self.on_failure(error)
 
 
-def reopen(path: Path, on_failure: Callable[[OSError], None]) -> tuple[Conversation, Journal]:
+def reopen(path: Path) -> tuple[Conversation, Journal]:
     """Return what a file holds, and the file to write more. Raises SpecliError."""
     try:
-        file = os.open(path, os.O_RDWR | os.O_APPEND)
+        file = os.open(path, os.O_RDWR | os.O_APPEND | _BINARY)
     except OSError as error:
         raise SpecliError(f"{path}: cannot be opened: {error.strerror or error}") from None
     try:
@@ -158,10 +166,7 @@ def reopen(path: Path, on_failure: Callable[[OSError], None]) -> tuple[Conversat
         with open(file, "rb", closefd=False) as opened:  # it is open
             data = opened.read()
         whole = parse(data, path.stem)
-        journal = Journal(path, {}, on_failure, file)
-        if not data.endswith(b"\n"):  # of a line that was torn
-            journal._write(b"\n")
-        return whole, journal
+        return whole, Journal(path, {}, file, torn=not data.endswith(b"\n"))
     except BaseException:
         os.close(file)
         raise

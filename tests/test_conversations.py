@@ -5,11 +5,11 @@ import json
 import os
 import stat
 import sys
+import time
 from collections.abc import Callable
 
 import pytest
 
-from specli import conversation_files
 from specli.chat import Message
 from specli.conversation_files import Journal, conversations_folder, find, read, remove, reopen
 from specli.conversations import (
@@ -30,11 +30,9 @@ TURNS = (Turn("hello", "Hi.", reason="eog"), Turn("more?", "No, because", "hm", 
 def journal(name: str = "ab12", failed: Failed | None = None) -> Journal:
     about = {"id": name, "created": "2026-01-02T03:04:05+00:00", "target": "demo", "system": "s"}
     failures = [] if failed is None else failed
-    return Journal(conversations_folder() / f"{name}.jsonl", about, failures.append)
-
-
-def ignore(_: OSError) -> None:
-    raise AssertionError("nothing goes wrong here")
+    made = Journal(conversations_folder() / f"{name}.jsonl", about)
+    made.on_failure = failures.append
+    return made
 
 
 def test_what_was_written_is_read() -> None:
@@ -78,7 +76,7 @@ def test_what_comes_after_a_torn_line_is_not_lost() -> None:
     kept.close()
     path = find("ab12")
     path.write_bytes(path.read_bytes() + b'{"type": "user", "te')
-    whole, again = reopen(path, ignore)
+    whole, again = reopen(path)
     assert (whole.turns, whole.n_damaged) == (TURNS, 1)
     again.user("third")
     again.text("answer")
@@ -88,7 +86,7 @@ def test_what_comes_after_a_torn_line_is_not_lost() -> None:
 
 def test_an_answer_is_on_the_disk_while_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr(conversation_files.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     kept = journal()
     kept.user("hello")
     seen = []
@@ -125,14 +123,14 @@ def test_one_conversation_is_open_once() -> None:
             kept.done("eog")
     if sys.platform != "win32":
         with pytest.raises(SpecliError, match="is open in another chat"):
-            reopen(find("ab12"), ignore)
+            reopen(find("ab12"))
         with pytest.raises(SpecliError, match="is open in a chat"):
             remove(find("ab12"))
     first.close()
     other.close()
     for name, said in (("ab", "True"), ("ac", "False")):
         assert [turn.user for turn in read(find(name)).turns] == [f"{i} {said}" for i in range(3)]
-    reopen(find("ab12"), ignore)[1].close()
+    reopen(find("ab12"))[1].close()
     remove(find("ab12"))
     with pytest.raises(UsageError, match="no conversation is called ab"):
         find("ab")
@@ -175,7 +173,7 @@ def test_a_full_disk_is_said_once_and_leaves_what_was_whole(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(conversation_files.os, "write", full)
+        patch.setattr(os, "write", full)
         kept.user("lost")
         kept.text("lost")
         kept.done("eog")

@@ -92,8 +92,6 @@ def chat(
         raise UsageError("--continue and --resume exclude each other")
     kept = _reopen(resume) if continue_ or resume is not None else None
     keep = save if save is not None else typed or kept is not None
-    if kept and not keep:
-        kept[1].close()
     with _talk(options, kept, keep, overflow, trace) as talk:
         error = _converse(talk, typed)
         if error and not typed:
@@ -118,7 +116,7 @@ def _talk(
         try:
             if kept:
                 whole, journal = kept
-                talk.go_on(whole, journal if keep else None)
+                talk.go_on(whole, journal)
                 show(whole)
                 if system != whole.system:
                     talk.set_system(system)
@@ -126,10 +124,10 @@ def _talk(
                     talk.note_models()
             yield talk
         finally:
-            talk.page.end()
             name = talk.leave()
-    if name and sys.stdin.isatty():
-        tell(f"To go on: specli chat --resume {name}")
+            if name and sys.stdin and sys.stdin.isatty():
+                tell(f"To go on: specli chat --resume {name}")
+            talk.page.end()
 
 
 def _converse(talk: "Talk", typed: bool) -> SpecliError | None:
@@ -176,11 +174,7 @@ def _reopen(name: str | None) -> "Kept":
         path = found[0]
     else:
         raise UsageError("there is no conversation to continue", "specli chat begins one")
-
-    def warn(error: OSError) -> None:
-        say("warning", f"{path}: the conversation is not kept: {error.strerror or error}")
-
-    return reopen(path, warn)
+    return reopen(path)
 
 
 def _as_before(options: ModelOptions, whole: "Conversation") -> ModelOptions:
@@ -192,7 +186,8 @@ def _as_before(options: ModelOptions, whole: "Conversation") -> ModelOptions:
         before |= {"target": whole.target or None, "draft": whole.draft or None}
         before["ctx"] = n_ctx if isinstance(n_ctx, int) else None
     used = replace(options, **{name: before[name] for name in before.keys() - given})
-    system = f", system: {used.system}" if used.system else ""
+    said = " ".join((used.system or "").split())
+    system = f", system: {said[:77] + '...' if len(said) > 80 else said}" if said else ""
     draft = f" with {used.draft}" if used.draft else ""
     say("resumed", f"{whole.id} of {whole.changed[:10]}: {used.target}{draft}{system}")
     return used

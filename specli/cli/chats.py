@@ -121,7 +121,7 @@ def rm(
     from specli.conversation_files import find, remove
     from specli.kv_state import state_file
 
-    for path in [find(name) for name in chat]:
+    for path in dict.fromkeys(find(name) for name in chat):
         remove(path)
         state_file(path.stem).unlink(missing_ok=True)
         say("removed", path.stem)

@@ -97,8 +97,9 @@ def _draft(talk: "Talk", name: str) -> None:
 
 def _guesses(talk: "Talk") -> str:
     session = talk.current.ready.session
-    reason = f" ({session.reason_off})" if session.reason_off else ""
-    return f"drafts by {talk.current.draft_name}" if not reason else f"no drafts{reason}"
+    if session.method == "none":
+        return f"no drafts ({session.reason_off})" if session.reason_off else "no drafts"
+    return f"drafts by {talk.current.draft_name}"
 
 
 def _k(talk: "Talk", text: str) -> None:
@@ -166,7 +167,7 @@ def _edit(talk: "Talk", _: str) -> None:
 
 
 def _save(talk: "Talk", name: str) -> None:
-    path = Path(name).expanduser() if name else Path(f"conversation-{talk.id}.md")
+    path = _path(name) if name else Path(f"conversation-{talk.id}.md")
     whole = talk.whole()
     if not whole.turns:
         raise UsageError("nothing has been said yet")
@@ -177,7 +178,7 @@ def _save(talk: "Talk", name: str) -> None:
 def _load(talk: "Talk", name: str) -> None:
     from specli.cli.talk import show
 
-    path = Path(name).expanduser()
+    path = _path(name)
     if path.suffix == ".json" or path.is_file():
         whole = from_json(read_text(path), str(path))
         talk.go_on(whole)
@@ -185,7 +186,7 @@ def _load(talk: "Talk", name: str) -> None:
         file = find(name)
         if file.stem == talk.id:
             raise UsageError(f"{talk.id} is this conversation")
-        talk.go_on(*reopen(file, talk.not_kept(file)))
+        talk.go_on(*reopen(file))
         whole = talk.whole()
     show(whole)
 
@@ -199,7 +200,7 @@ def _copy(talk: "Talk", _: str) -> None:
 
 
 def _file(talk: "Talk", name: str) -> None:
-    path, session = Path(name).expanduser(), talk.current.ready.session
+    path, session = _path(name), talk.current.ready.session
     if path.is_file() and (size := path.stat().st_size) > _MOST_BYTES * session.n_ctx:
         raise UsageError(
             f"{path}: has {human_size(size)}, the context holds {session.n_ctx} tokens",
@@ -229,7 +230,7 @@ def _stats(talk: "Talk", _: str) -> None:
 
 
 def _trace(talk: "Talk", name: str) -> None:
-    path = Path(name).expanduser() if name else None
+    path = _path(name) if name else None
     check_trace(path)
     talk.page.end()
     if path:
@@ -239,6 +240,13 @@ def _trace(talk: "Talk", name: str) -> None:
 
 def _exit(talk: "Talk", _: str) -> None:
     raise Leave
+
+
+def _path(text: str) -> Path:
+    """Return a path as people type it, or drop it on a terminal, which may quote it."""
+    if len(text) > 2 and text[0] == text[-1] and text[0] in "'\"":
+        text = text[1:-1]
+    return Path(text).expanduser()
 
 
 def _short(text: str) -> str:

@@ -33,6 +33,7 @@ class Current:
         remembers of the conversation goes with it, where it is the same.
         """
         options.settings()
+        options = replace(options, target=options.target or DEFAULT_TARGET)
         find_pair(with_choices(options))  # most mistakes are found before anything is closed
         old, state = self.options, self.state()
         self.close()

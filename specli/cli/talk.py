@@ -1,8 +1,6 @@
 """A conversation: what was said, what is kept of it, and how the next message is answered."""
 
-from collections.abc import Callable
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 from specli.chat import AnswerEvent, Done, Text
@@ -82,16 +80,21 @@ class Talk:
         self._begin()
 
     def go_on(self, whole: Conversation, journal: Journal | None = None) -> None:
-        """Take up a conversation. journal: its file; None where it has none of ours yet."""
+        """Take up a conversation. journal: its file; None to begin another one with it."""
+        if journal and not self._keep:
+            journal.close()
+            journal = None
         self.journal.close()
         self.turns, self.system = list(whole.turns), whole.system
-        if journal is None:
+        if journal:
+            self.id, self.created, self.journal = whole.id, whole.created, journal
+            journal.on_failure = self._not_kept
+        else:
             self._begin()
             self.journal.turns(whole.turns)
-            return
-        self.id, self.created, self.journal = whole.id, whole.created, journal
         self._window = self._new_window(whole.n_dropped)
-        self.current.restore(load_state(state_file(self.id), self.current.identity))
+        if whole.id:
+            self.current.restore(load_state(state_file(whole.id), self.current.identity))
 
     def whole(self) -> Conversation:
         """Return all of it, to be given away."""
@@ -114,14 +117,10 @@ class Talk:
         self.journal.close()
         return self.id if kept else ""
 
-    def not_kept(self, path: Path | None) -> Callable[[OSError], None]:
-        """Return what says, once, that a conversation cannot be kept in its file any more."""
-
-        def warn(error: OSError) -> None:
-            say("warning", f"{path}: the conversation is not kept: {error.strerror or error}")
-            self._keep = False
-
-        return warn
+    def _not_kept(self, error: OSError) -> None:
+        place = conversations_folder()
+        say("warning", f"{place}: the conversation is not kept: {error.strerror or error}")
+        self._keep = False
 
     def _take_back(self) -> Turn:
         if not self.turns:
@@ -165,15 +164,16 @@ class Talk:
         self._window = self._new_window(0)
 
     def _new_journal(self) -> Journal:
-        about: dict[str, Any] = {
+        head: dict[str, Any] = {
             "id": self.id,
             "created": self.created,
             **self.current.references,
             "system": self.system,
             "settings": self._settings(),
         }
-        path = conversations_folder() / f"{self.id}.jsonl" if self._keep else None
-        return Journal(path, about, self.not_kept(path))
+        journal = Journal(conversations_folder() / f"{self.id}.jsonl" if self._keep else None, head)
+        journal.on_failure = self._not_kept
+        return journal
 
     def _new_window(self, n_dropped: int) -> Window:
         def on_drop(n: int) -> None:

@@ -22,6 +22,7 @@ class Typist:
 
     def __init__(self, child: "pexpect.spawn[str]") -> None:
         self.child = child
+        child.delaybeforesend = None  # the prompt was waited for
 
     def __call__(self, line: str, *expected: str) -> str:
         self.child.sendline(line)
