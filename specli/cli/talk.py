@@ -1,5 +1,6 @@
 """A conversation: what was said, what is kept of it, and how the next message is answered."""
 
+from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -7,6 +8,7 @@ from specli.chat import AnswerEvent, Done, Text
 from specli.cli.current import Current
 from specli.cli.streams import say, tell
 from specli.cli.tracing import TracePage
+from specli.cli.waiting import Waiting
 from specli.conversation_files import Journal, conversations_folder, new_id
 from specli.conversations import Conversation, Turn, now
 from specli.errors import UsageError
@@ -14,6 +16,7 @@ from specli.kv_state import load_state, save_state, state_file
 from specli.overflow import Overflow, Window
 from specli.text import terminal_safe
 
+_LONG = 10**8  # bytes; fewer are written before a bar could be seen
 _N_SHOWN, _SHOWN = 3, 200  # turns, and characters of each, that are shown where one goes on
 
 
@@ -112,8 +115,11 @@ class Talk:
     def leave(self) -> str:
         """Keep what the next chat needs to go on at once; return the name of what is kept."""
         kept = self.journal.kept
-        if kept and (state := self.current.state()):
-            save_state(state_file(self.id), state)
+        with closing(Waiting()) as waiting:
+            if kept and (state := self.current.state()):
+                if state.data.size > _LONG:
+                    waiting.show("keeping what the model remembers", 0.0)
+                save_state(state_file(self.id), state)
         self.journal.close()
         return self.id if kept else ""
 
@@ -132,7 +138,7 @@ class Talk:
         answerer, max_tokens = ready.session.answerer, ready.settings.max_tokens
         with ready.interrupt.listening():
             events = self._window.reply(answerer, self.system, self.turns, max_tokens)
-            self.page.begin(self.turns[-1].user)
+            self.page.begin(self.turns[-1].user, answerer.tokenizer)
             for event in events:
                 self.page.add(event)
                 self._keep_event(event)

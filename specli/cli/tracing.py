@@ -10,7 +10,7 @@ import typer
 from specli.cli.streams import say
 
 if TYPE_CHECKING:
-    from specli.chat import AnswerEvent
+    from specli.chat import AnswerEvent, Tokenizer
     from specli.cli.session import Ready
     from specli.trace import Tracer
 
@@ -58,9 +58,11 @@ class TracePage:
         self._tracer = tracer
         self._is_new = False
 
-    def begin(self, prompt: str) -> None:
-        """Start an answer."""
+    def begin(self, prompt: str, tokenizer: "Tokenizer | None" = None) -> None:
+        """Start an answer. tokenizer: that of the session now, where the model was loaded again."""
         if self._tracer:
+            if tokenizer:
+                self._tracer.read_by(tokenizer)
             self._tracer.begin(prompt)
 
     def add(self, event: "AnswerEvent") -> None:

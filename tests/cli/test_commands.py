@@ -4,7 +4,7 @@ import base64
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pexpect
@@ -34,59 +34,60 @@ class Typist:
         return said
 
 
-@pytest.mark.parametrize("columns", [40, 80, 200])
-def test_every_command_at_a_terminal(tiny: Path, tmp_path: Path, columns: int) -> None:
-    editor = tmp_path / "editor"
+def start(tiny: Path, home: Path, columns: int) -> "pexpect.spawn[str]":
+    """Start a chat in a folder of its own, at a terminal so wide."""
+    editor = home / "editor"
     editor.write_text('#!/bin/sh\necho "edited words" >"$1"\n')
     editor.chmod(0o700)
-    (tmp_path / "note.txt").write_text("a note\n")
+    (home / "note.txt").write_text("a note\n")
     for name in ("target.gguf", "draft.gguf"):  # short names, for narrow terminals
-        (tmp_path / name).symlink_to(tiny / name)
-    command = [
-        "-m",
-        "specli",
-        "chat",
-        "-t",
-        "./target.gguf",
-        "-d",
-        "none",
-        "-n",
-        "5",
-        "--temp",
-        "0",
-    ]
-    child = pexpect.spawn(
+        (home / name).symlink_to(tiny / name)
+    homes = {f"XDG_{kind}_HOME": str(home / kind) for kind in ("DATA", "CACHE", "STATE", "CONFIG")}
+    terminal = {"PROMPT_TOOLKIT_NO_CPR": "1", "TERM": "xterm", "VISUAL": str(editor)}
+    models = ("-t", "./target.gguf", "-d", "none", "-n", "5", "--temp", "0", "--threads", "1")
+    return pexpect.spawn(
         sys.executable,
-        command,
-        cwd=tmp_path,
-        env={
-            **os.environ,
-            "PROMPT_TOOLKIT_NO_CPR": "1",
-            "TERM": "xterm",
-            "VISUAL": str(editor),
-            "PYTHONPATH": str(Path.cwd()),
-        },
+        ["-m", "specli", "chat", *models],
+        cwd=home,
+        env={**os.environ, **homes, **terminal, "PYTHONPATH": str(Path.cwd())},
         encoding="utf-8",
         codec_errors="replace",
         timeout=20,
         dimensions=(40, columns),
     )
-    try:
-        prompt(child)
-        _every_command(Typist(child), columns)
-        child.sendline("/exit")
-        child.expect("To go on: specli chat --resume [0-9a-f]{8}")
-        child.expect(pexpect.EOF)
-        child.wait()
-        assert child.exitstatus == 0
-    finally:
+
+
+@pytest.fixture(scope="module")
+def started(
+    tiny: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[int, tuple[Path, "pexpect.spawn[str]"]]]:
+    """Chats at terminals of some widths; they start side by side, for that takes longest."""
+    homes = {columns: tmp_path_factory.mktemp(f"at{columns}") for columns in (40, 80, 200)}
+    children = {columns: (home, start(tiny, home, columns)) for columns, home in homes.items()}
+    yield children
+    for _, child in children.values():
         child.close(force=True)
-    whole = json.loads((tmp_path / "talk.json").read_text())
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_every_command_at_a_terminal(
+    started: dict[int, tuple[Path, "pexpect.spawn[str]"]], columns: int
+) -> None:
+    home, child = started[columns]
+    prompt(child)
+    _every_command(Typist(child), columns)
+    child.sendline("/exit")
+    child.expect("To go on: specli chat --resume [0-9a-f]{8}")
+    child.expect(pexpect.EOF)
+    child.wait()
+    assert child.exitstatus == 0
+    whole = json.loads((home / "talk.json").read_text())
     said = [m["content"] for m in whole["messages"] if m["role"] == "user"]
     assert said == ["first", "edited words", "note.txt:\n\na note\n\nwith it"]
     assert whole["messages"][0] == {"role": "system", "content": "Be brief."}
-    assert (tmp_path / "talk.md").read_text().startswith("<!-- specli conversation ")
-    assert "<h2" in (tmp_path / "a.html").read_text()
+    assert (home / "talk.md").read_text().startswith("<!-- specli conversation ")
+    assert "<h2" in (home / "a.html").read_text()
+    assert len(list((home / "DATA").rglob("*.jsonl"))) == 3  # of the start, /reset, /load
 
 
 def _every_command(type_: Typist, columns: int) -> None:
@@ -284,3 +285,15 @@ def test_help_of_a_chat_comes_from_the_table_of_commands() -> None:
     assert words()["/draft"] == "draft"
     assert words()["/undo"] == ""
     assert "auto" in words()["/k"]
+
+
+def test_a_trace_goes_on_where_the_same_model_was_loaded_again(
+    talk: Callable[..., Result], tiny: Path
+) -> None:
+    lines = ("/trace a.html", "hello", "/model ./nothing.gguf", "more", "/k 9", "third")
+    done = talk(*lines, args=("-d", tiny / "draft.gguf", "-k", 2))
+    assert done.err.count("5 tokens at") == 3
+    assert Path("a.html").read_text().count("<h2") >= 3
+    done = talk(*lines[:2], f"/model {tiny}/swa.gguf", "another")
+    assert "trace: a.html\nmodel: swa" in done.err  # its tokens are others
+    assert done.err.count("5 tokens at") == 2

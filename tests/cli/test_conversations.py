@@ -99,30 +99,34 @@ def test_a_state_that_does_not_fit_is_ignored(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no kill -9")
-def test_kill_9_in_mid_answer_loses_no_turn(
-    chat: Chat, tiny: Path, target: tuple[str, str]
-) -> None:
+def test_kill_9_in_mid_answer_loses_no_turn(chat: Chat, target: tuple[str, str]) -> None:
+    """And another chat at the same time does not notice."""
     chat(*target, "--save", lines="hello\nmore\n")
-    command = [sys.executable, "-m", "specli", "chat", "--continue", "-d", "none", "--temp", "1"]
+    (path,) = saved()
+    command = [sys.executable, "-m", "specli", "chat", "-d", "none", "--temp", "1", "--ctx", "0"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([*command, "--ctx", "0"], **pipes) as process:  # type: ignore[call-overload]
-        process.stdin.write(b"third\n")
-        process.stdin.flush()
-        process.stdout.read(50)
-        os.kill(process.pid, signal.SIGKILL)
-    whole = parse(saved()[0].read_bytes(), "x")
+    with (
+        subprocess.Popen([*command, "--continue"], **pipes) as killed,  # type: ignore[call-overload]
+        subprocess.Popen([*command, "--save", *target, "-n", "9"], **pipes) as other,  # type: ignore[call-overload]
+    ):
+        killed.stdin.write(b"third\n")
+        killed.stdin.flush()
+        killed.stdout.read(50)
+        os.kill(killed.pid, signal.SIGKILL)
+        other.communicate(b"one\ntwo\n")
+    assert other.returncode == 0
+    whole = parse(path.read_bytes(), "x")
     assert [turn.user for turn in whole.turns] == ["hello", "more", "third"]
     assert [turn.reason for turn in whole.turns] == ["length", "length", ""]
     partial = whole.turns[-1].answer
     assert partial
-    told = chat("--continue", "--ctx", 0, lines="fourth\n/save talk.json\n")
+    told = chat("--resume", path.stem, "--ctx", 0, lines="fourth\n")
     assert "(interrupted)" in told.err
-    shown = chat("--continue", "--ctx", 0, lines="/save\n")
-    assert shown.code == 0
-    turns = parse(saved()[0].read_bytes(), "x").turns
+    turns = parse(path.read_bytes(), "x").turns
     assert [turn.user for turn in turns] == ["hello", "more", "third", "fourth"]
-    assert turns[2].answer == partial
-    assert turns[3].reason == "length"
+    assert (turns[2].answer, turns[3].reason) == (partial, "length")
+    (beside,) = (parse(one.read_bytes(), "x").turns for one in saved() if one != path)
+    assert [(turn.user, turn.reason) for turn in beside] == [("one", "length"), ("two", "length")]
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +149,7 @@ def test_a_folder_that_cannot_be_written_is_one_warning(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no ulimit")
 def test_a_full_disk_is_one_warning(tiny: Path) -> None:
-    command = f"{sys.executable} -m specli chat -t {tiny}/target.gguf -d none --save -n 300"
+    command = f"{sys.executable} -m specli chat -t {tiny}/target.gguf -d none --save -n 20"
     done = subprocess.run(
         ["sh", "-c", f"ulimit -f 1; {command} 2>&1 >/dev/null"],
         input=b"hello\nmore\n",
@@ -155,7 +159,7 @@ def test_a_full_disk_is_one_warning(tiny: Path) -> None:
     assert done.returncode == 0
     assert err.count("warning: ") == 1
     assert "the conversation is not kept: File too large" in err
-    assert err.count("300 tokens at") == 2
+    assert err.count("20 tokens at") == 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files are not locked there")
