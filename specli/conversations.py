@@ -189,7 +189,9 @@ def from_json(text: str, name: str) -> Conversation:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{name}: is no JSON: {error}") from None
+        raise UsageError(
+            f"{name}: is no JSON: {error}", "what was exported as JSON can be read, Markdown cannot"
+        ) from None
     head = found if isinstance(found, dict) else {"messages": found}
     if "schema" in head:
         _check_schema(head, name)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Kept: TypeAlias = tuple[Conversation, Journal]
 
 
-class OnFull(str, Enum):  # noqa: UP042  # typer reads it
+class Full(str, Enum):  # noqa: UP042  # typer reads it
     """What happens at the end of the context."""
 
     stop = "stop"
@@ -54,7 +54,7 @@ Save: TypeAlias = Annotated[
     ),
 ]
 OverflowOption: TypeAlias = Annotated[
-    OnFull,
+    Full,
     typer.Option(
         "--overflow",
         help="At the end of the context: stop, or drop the oldest turns, not the system message.",
@@ -69,7 +69,7 @@ def chat(
     continue_: Continue = False,
     resume: Resume = None,
     save: Save = None,
-    overflow: OverflowOption = OnFull.stop,
+    overflow: OverflowOption = Full.stop,
     trace: TraceFile = None,
 ) -> None:
     """Hold a conversation. Its past stays in memory: a turn costs only what is new in it.
@@ -100,7 +100,7 @@ def chat(
 
 @contextmanager
 def _talk(
-    options: ModelOptions, kept: "Kept | None", keep: bool, overflow: OnFull, trace: TraceFile
+    options: ModelOptions, kept: "Kept | None", keep: bool, overflow: Full, trace: TraceFile
 ) -> Iterator["Talk"]:
     """Load what answers and hold the conversation; at the end keep what there is to keep."""
     from specli.cli.current import Current

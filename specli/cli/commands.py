@@ -14,7 +14,7 @@ from specli.cli.stats_words import in_words
 from specli.cli.streams import say, tell
 from specli.cli.tracing import TracePage, check_trace, new_tracer
 from specli.conversation_files import find, reopen
-from specli.conversations import as_json, as_markdown, from_json
+from specli.conversations import Conversation, as_json, as_markdown, from_json, parse
 from specli.errors import SpecliError, UsageError
 from specli.files import read_text
 from specli.text import human_size
@@ -180,7 +180,7 @@ def _load(talk: "Talk", name: str) -> None:
 
     path = _path(name)
     if path.suffix == ".json" or path.is_file():
-        whole = from_json(read_text(path), str(path))
+        whole = _read(path)
         talk.go_on(whole)
     else:
         file = find(name)
@@ -189,6 +189,13 @@ def _load(talk: "Talk", name: str) -> None:
         talk.go_on(*reopen(file))
         whole = talk.whole()
     show(whole)
+
+
+def _read(path: Path) -> Conversation:
+    text = read_text(path)
+    if path.suffix == ".jsonl":  # as conversations are kept
+        return replace(parse(text.encode(), str(path)), id="")
+    return from_json(text, str(path))
 
 
 def _copy(talk: "Talk", _: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from specli.chat import AnswerEvent, Done, Text
 from specli.cli.current import Current
-from specli.cli.streams import say, tell
+from specli.cli.streams import one_file, say, tell
 from specli.cli.tracing import TracePage
 from specli.cli.waiting import Waiting
 from specli.conversation_files import Journal, conversations_folder, new_id
@@ -183,6 +183,8 @@ class Talk:
 
     def _new_window(self, n_dropped: int) -> Window:
         def on_drop(n: int) -> None:
+            if one_file() and self.turns[-1].answer[-1:] not in ("", "\n"):
+                tell("")  # it happens in the midst of an answer's line
             turns = "turn was" if n == 1 else "turns were"
             say("context", f"is full: the oldest {n} {turns} dropped")
             self.journal.note("dropped", n_turns=self._window.n_dropped)

@@ -260,6 +260,8 @@ def test_load_goes_on_in_the_conversation_of_that_name(talk: Callable[..., Resul
     assert "> first\n" in done.err
     assert f"error: {path.stem} is this conversation" in done.err
     assert len(saved()) == 2
+    copied = talk(f"/load {path}", "third")
+    assert "> second\n" in copied.err
     users = [json.loads(line)["text"] for line in path.read_text().splitlines() if '"user"' in line]
     assert users == ["first", "second"]
     # What the target remembered of it was kept, too.
