@@ -81,7 +81,7 @@ def open_session(
     drafts = [pair.draft] if isinstance(pair.draft, Located) else []
     n_rows = rows_needed(pair, settings)
     with load_models(pair.target, drafts, settings, n_rows, interrupted, on_load) as models:
-        opened = _Opened(models, pair)
+        opened = _Opened(models, pair, identity(pair, settings))
         try:
             yield opened.start(settings)
         finally:
@@ -98,16 +98,18 @@ def rows_needed(pair: Pair, settings: Settings) -> int:
 class _Opened:
     """Loaded models and the session of them that is in use; what it learns is kept."""
 
-    def __init__(self, models: Models, pair: Pair) -> None:
+    def __init__(self, models: Models, pair: Pair, identity: Mapping[str, Any]) -> None:
+        """identity: all that costs depend on."""
         self._models = models
         self._pair = pair
+        self._identity = identity
         self._current: tuple[Session, Learned] | None = None
 
     def start(self, settings: Settings) -> Session:
         """Make a session that takes the place of the one before."""
         self.keep_learned()
         models, pair = self._models, self._pair
-        learned = Learned(identity(pair, settings), settings.sampling)
+        learned = Learned(self._identity, settings.sampling)
 
         def know() -> Knowledge:
             draft = models.draft(pair.draft.path) if isinstance(pair.draft, Located) else None

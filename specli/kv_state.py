@@ -37,11 +37,15 @@ class KvState:
 
 def state_identity(target: Path, n_ctx: int, n_gpu_layers: int) -> dict[str, Any]:
     """Return all that a state of a model depends on."""
+    try:
+        file = file_identity(target)
+    except OSError:  # it was removed while it is loaded: no other can come to be the same
+        file = [str(target)]
     return {
         "machine": machine(),
         "llama.cpp": version(),
         "system": system(),
-        "target": file_identity(target),
+        "target": file,
         "n_ctx": n_ctx,
         "n_gpu_layers": n_gpu_layers,
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from specli.cli.talk import Talk
 from specli.conversation_files import saved
 from tests.cli.conftest import Result
 from tests.cli.test_chat import prompt
@@ -299,3 +300,21 @@ def test_a_trace_goes_on_where_the_same_model_was_loaded_again(
     done = talk(*lines[:2], f"/model {tiny}/swa.gguf", "another")
     assert "trace: a.html\nmodel: swa" in done.err  # its tokens are others
     assert done.err.count("5 tokens at") == 2
+
+
+def test_a_model_file_that_is_removed_meanwhile_does_no_harm(
+    specli: Specli, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "gone.gguf"
+    path.write_bytes((tiny / "target.gguf").read_bytes())
+    real = Talk.set_system
+
+    def removing(talk: Talk, text: str) -> None:
+        path.unlink()
+        real(talk, text)
+
+    monkeypatch.setattr(Talk, "set_system", removing)
+    args = ("-t", path, "-d", "none", "-n", 5, "--threads", 1, "--save")
+    done = specli("chat", *args, stdin=b"hello\n/system now\n/temp 1\nmore\n")
+    assert (done.code, done.err.count("5 tokens at")) == (0, 2)
+    assert "error" not in done.err
