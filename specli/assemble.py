@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,12 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A loaded pair that answers."""
+    """A loaded pair that answers.
+
+    n_rows: most rows of logits that a decode returns: one more than guesses in a round. retune:
+    makes a session of the same models with another k or sampling, after which this one is of no
+    more use; None where others see to that.
+    """
 
     answerer: Answerer
     pair: Pair
@@ -45,6 +50,8 @@ class Session:
     reason_off: str  # why it is none, where something else was wanted
     seed: int
     n_ctx: int
+    n_rows: int
+    retune: Callable[[Settings], "Session"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +82,37 @@ def open_session(
     Interrupted.
     """
     drafts = [pair.draft] if isinstance(pair.draft, Located) else []
-    n_rows = N_MAX if settings.k is None else settings.k + 1
-    n_rows = 1 if pair.draft == "none" else n_rows
+    n_rows = rows_needed(pair, settings)
     with load_models(pair.target, drafts, settings, n_rows, interrupted, on_load) as models:
-        learned = Learned(identity(pair, settings), settings.sampling)
+        opened = _Opened(models, pair, identity(pair, settings))
+        try:
+            yield opened.start(settings)
+        finally:
+            opened.keep_learned()
+
+
+def rows_needed(pair: Pair, settings: Settings) -> int:
+    """Return how many rows of logits one decode of the target has to give."""
+    if pair.draft == "none":
+        return 1
+    return N_MAX if settings.k is None else settings.k + 1
+
+
+class _Opened:
+    """Loaded models and the session of them that is in use; what it learns is kept."""
+
+    def __init__(self, models: Models, pair: Pair, identity: Mapping[str, Any]) -> None:
+        """identity: all that costs depend on."""
+        self._models = models
+        self._pair = pair
+        self._identity = identity
+        self._current: tuple[Session, Learned] | None = None
+
+    def start(self, settings: Settings) -> Session:
+        """Make a session that takes the place of the one before."""
+        self.keep_learned()
+        models, pair = self._models, self._pair
+        learned = Learned(self._identity, settings.sampling)
 
         def know() -> Knowledge:
             draft = models.draft(pair.draft.path) if isinstance(pair.draft, Located) else None
@@ -89,15 +123,20 @@ def open_session(
                 measure_switch(models.target),
             )
 
-        session = new_session(models, pair, settings, know)
-        try:
-            yield session
-        finally:
-            decoder = session.answerer.decoder
-            if decoder.target.costs:
-                drafter = decoder.drafter
-                draft_costs = drafter.cache.costs if isinstance(drafter, ModelDrafter) else None
-                learned.save(decoder.target.costs, draft_costs)
+        session = replace(new_session(models, pair, settings, know), retune=self.start)
+        self._current = session, learned
+        return session
+
+    def keep_learned(self) -> None:
+        """Write down what the session in use has learned of costs and acceptance."""
+        if self._current is None:
+            return
+        session, learned = self._current
+        decoder = session.answerer.decoder
+        if decoder.target.costs:
+            drafter = decoder.drafter
+            draft_costs = drafter.cache.costs if isinstance(drafter, ModelDrafter) else None
+            learned.save(decoder.target.costs, draft_costs)
 
 
 def start_of(session: Session, settings: Settings) -> Start:
@@ -140,8 +179,8 @@ def new_session(
     )
     stats = Stats(guessers.method, guessers.reason_off)
     answerer = Answerer(decoder, models.vocabulary, models.template, stats, settings.stops)
-    n_ctx = models.target.n_ctx
-    return Session(answerer, pair, guessers.method, guessers.reason_off, seed, n_ctx)
+    n_ctx, n_rows = models.target.n_ctx, models.target.n_rows
+    return Session(answerer, pair, guessers.method, guessers.reason_off, seed, n_ctx, n_rows)
 
 
 def identity(pair: Pair, settings: Settings) -> dict[str, Any]:

@@ -7,15 +7,34 @@ from tempfile import TemporaryFile
 from specli.errors import SpecliError, UsageError
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file, all at once; what a link leads to is replaced, not the link. Raises OSError."""
+def write_whole(path: Path, *parts: bytes | memoryview, private: bool = False) -> None:
+    """Write a file, all at once; what a link leads to is replaced, not the link. Raises OSError.
+
+    parts: one behind the other. private: for nobody else to read.
+    """
     place = path.resolve()
     partial = place.with_name(f"{place.name}.{os.getpid()}.partial")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
     try:
-        partial.write_bytes(data)
+        with os.fdopen(os.open(partial, flags, 0o600 if private else 0o666), "wb") as file:
+            for part in parts:
+                file.write(part)
         partial.replace(place)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def read_text(path: Path) -> str:
+    """Read a file of text. Raises UsageError where it is no UTF-8, or cannot be read."""
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path}: is no file of text")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: is not text in UTF-8") from None
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"{path}: cannot be read: {said or error}") from None
 
 
 def check_place(path: Path) -> None:

@@ -23,7 +23,7 @@ class Measurements:
     """
 
     def __init__(self, identity: Mapping[str, Any]) -> None:
-        whole = {"version": _VERSION, "machine": _machine(), **identity}
+        whole = {"version": _VERSION, "machine": machine(), **identity}
         digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
         self._path = user_cache_path("specli") / "measurements" / f"{digest[:16]}.json"
         self._identity = whole
@@ -50,5 +50,6 @@ def file_identity(path: Path) -> list[Any]:
     return [str(path.resolve()), about.st_size, about.st_mtime_ns]
 
 
-def _machine() -> list[Any]:
+def machine() -> list[Any]:
+    """Return what tells this machine from others."""
     return [platform.node(), platform.machine(), os.cpu_count()]

@@ -103,6 +103,10 @@ class Tracer:
         self._pieces: dict[int, bytes] = {}
         self._controls: set[int] = set()
 
+    def read_by(self, tokenizer: Tokenizer) -> None:
+        """Let another tokenizer of the same model name tokens, as after it was loaded again."""
+        self._tokenizer = tokenizer
+
     def begin(self, prompt: str) -> None:
         """Start an answer."""
         stats = Stats(self._stats.method, self._stats.reason_off)

@@ -3,9 +3,10 @@
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from specli.backend.library import last_errors, llama
 from specli.backend.model import LlamaModel
@@ -161,6 +162,29 @@ class LlamaContext:
         finally:
             self.truncate(0)
 
+    @property
+    def state_bytes(self) -> int:
+        """The size of what `state` returns."""
+        return int(self._lib.llama_state_seq_get_size(self.handle, 0))
+
+    def state(self) -> NDArray[np.uint8]:
+        """Return a copy of all that the sequence holds, empty where llama.cpp gives none."""
+        data = np.empty(self.state_bytes, np.uint8)
+        n = self._lib.llama_state_seq_get_data(self.handle, _bytes_of(data), data.size, 0)
+        return data[:n]
+
+    def restore(self, state: NDArray[np.uint8]) -> bool:
+        """Hold what another sequence held; say whether that worked, else nothing is held.
+
+        state: of the same model and the same size of context, whole: llama.cpp checks little.
+        """
+        self.truncate(0)
+        if self._lib.llama_state_seq_set_data(self.handle, _bytes_of(state), state.size, 0):
+            return True
+        last_errors()
+        self.truncate(0)
+        return False
+
     def close(self) -> None:
         """Free the context."""
         if self.handle:
@@ -173,6 +197,10 @@ class LlamaContext:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _bytes_of(data: NDArray[np.uint8]) -> Any:
+    return data.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
 
 
 _DECODE_ERRORS = {

@@ -47,6 +47,11 @@ def version() -> str:
     return str(llama_cpp.__version__)
 
 
+def system() -> str:
+    """Return what llama.cpp was built with, and what it uses of this machine."""
+    return (llama().llama_print_system_info() or b"").decode("utf-8", "replace")
+
+
 @cache
 def _log_callback(library: ModuleType) -> Any:
     def keep_errors(level: int, text: bytes, _: ctypes.c_void_p) -> None:

@@ -10,6 +10,7 @@ import typer
 from specli import __version__
 from specli.cli.bench import bench
 from specli.cli.chat import chat
+from specli.cli.chats import chats
 from specli.cli.config import config
 from specli.cli.doctor import doctor
 from specli.cli.models import models
@@ -35,6 +36,7 @@ app.command()(trace)
 app.command()(verify)
 app.command()(doctor)
 app.command()(pull)
+app.add_typer(chats, name="chats")
 app.add_typer(bench, name="bench")
 app.add_typer(models, name="models")
 app.add_typer(config, name="config")

@@ -1,8 +1,10 @@
 """specli chat: a conversation."""
 
 import sys
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -10,131 +12,190 @@ from specli.cli.options import ModelOptions, with_model_options
 from specli.cli.prompting import typed_lines
 from specli.cli.run import decoded
 from specli.cli.streams import say, say_error, tell
-from specli.cli.tracing import TraceFile, TracePage, check_trace, traced
-from specli.errors import Interrupted, ModelError, SpecliError, TooLongError
+from specli.cli.tracing import TraceFile, check_trace
+from specli.errors import Interrupted, SpecliError, TooLongError, UsageError
 
 if TYPE_CHECKING:
-    from specli.chat import Done, Message
-    from specli.cli.session import Ready
+    from specli.cli.talk import Talk
+    from specli.conversation_files import Journal
+    from specli.conversations import Conversation
 
-HELP = """\
-/help            show this
-/reset           forget the conversation, keep the system message
-/stats           show the statistics of the last answer
-/system [TEXT]   show or set the system message, from the next answer on
-/exit            leave, as Ctrl-D does
-Ctrl-C stops an answer and clears a line; on an empty line it leaves."""
+    Kept: TypeAlias = tuple[Conversation, Journal]
+
+
+class Full(str, Enum):  # noqa: UP042  # typer reads it
+    """What happens at the end of the context."""
+
+    stop = "stop"
+    drop = "drop"
+
+
+_KEPT = "Conversation"
+Continue: TypeAlias = Annotated[
+    bool, typer.Option("--continue", help="Go on with the latest one.", rich_help_panel=_KEPT)
+]
+Resume: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--resume",
+        metavar="ID",
+        help="Go on with this one, or the beginning of its ID.",
+        rich_help_panel=_KEPT,
+    ),
+]
+Save: TypeAlias = Annotated[
+    bool | None,
+    typer.Option(
+        "--save/--no-save",
+        help="Keep it in the data folder, as it goes.",
+        show_default="where it is typed at a terminal, or resumed",
+        rich_help_panel=_KEPT,
+    ),
+]
+OverflowOption: TypeAlias = Annotated[
+    Full,
+    typer.Option(
+        "--overflow",
+        help="At the end of the context: stop, or drop the oldest turns, not the system message.",
+        rich_help_panel=_KEPT,
+    ),
+]
 
 
 @with_model_options
-def chat(options: ModelOptions, trace: TraceFile = None) -> None:
+def chat(
+    options: ModelOptions,
+    continue_: Continue = False,
+    resume: Resume = None,
+    save: Save = None,
+    overflow: OverflowOption = Full.stop,
+    trace: TraceFile = None,
+) -> None:
     """Hold a conversation. Its past stays in memory: a turn costs only what is new in it.
 
-    Without a terminal on stdin, each line of it is one message. The page of --trace shows all
-    answers and is written after each.
+    What is typed at a terminal is kept as it goes, and can be resumed: with its models, system
+    message and size of context, where no option says otherwise. Without a terminal on stdin, each
+    line of it is one message, and nothing is kept unless --save is given or a conversation is
+    resumed. The page of --trace shows all answers and is written after each. /help lists commands.
 
     \b
-    Example:
+    Examples:
       specli chat -t llama-70b -d llama-1b --system "You are brief."
+      specli chat --continue
     """
-    from specli.cli.session import load_session, stdin_is_terminal
+    from specli.cli.session import stdin_is_terminal
 
     check_trace(trace)
-    with load_session(options, conversation=True) as ready, traced(trace, ready) as page:
-        talk, typed = Talk(ready, options, page), stdin_is_terminal()
-        for line in typed_lines(ready) if typed else _piped_lines():
-            if not talk.take(line):
-                break
-            if not typed and talk.interrupted:
-                raise Interrupted("interrupted")
-        if not typed and talk.error:
-            raise typer.Exit(talk.error.exit_code)
+    typed = stdin_is_terminal()
+    if continue_ and resume is not None:
+        raise UsageError("--continue and --resume exclude each other")
+    kept = _reopen(resume) if continue_ or resume is not None else None
+    keep = save if save is not None else typed or kept is not None
+    with _talk(options, kept, keep, overflow, trace) as talk:
+        error = _converse(talk, typed)
+        if error and not typed:
+            raise typer.Exit(error.exit_code)
 
 
-class Talk:
-    """The state of a conversation, and what the user can do to it."""
+@contextmanager
+def _talk(
+    options: ModelOptions, kept: "Kept | None", keep: bool, overflow: Full, trace: TraceFile
+) -> Iterator["Talk"]:
+    """Load what answers and hold the conversation; at the end keep what there is to keep."""
+    from specli.cli.current import Current
+    from specli.cli.talk import Talk, show
+    from specli.cli.tracing import TracePage, new_tracer
 
-    def __init__(self, ready: "Ready", options: ModelOptions, page: TracePage) -> None:
-        """Raise ModelError where the model cannot hold a conversation."""
-        if ready.session.answerer.template is None:
-            raise ModelError(
-                f"{ready.session.pair.target.name} has no chat template",
-                "give one with --chat-template FILE, or continue a text with specli run --raw",
-            )
-        self._ready = ready
-        self._page = page
-        self._max_tokens = options.max_tokens
-        self._system = options.system or ""
-        self._turns: list[Message] = []
-        self._last: Done | None = None
-        self.error: SpecliError | None = None  # the last one, for the exit code of a script
-        self._commands: dict[str, Callable[[str], None]] = {
-            "/help": lambda _: tell(HELP),
-            "/reset": lambda _: self._turns.clear(),
-            "/stats": lambda _: self._show_stats(),
-            "/system": self._set_system,
-        }
-
-    def take(self, line: str) -> bool:
-        """Take one line of the user; return whether the conversation goes on."""
-        command, _, argument = line.strip().partition(" ")
+    if kept:
+        options = _as_before(options, kept[0])
+    with Current(options) as current:
+        page = TracePage(trace, None if trace is None else new_tracer(current.ready))
+        system = options.system or ""
+        talk = Talk(current, page, overflow.value, system, keep=keep)
         try:
-            if command == "/exit":
-                return False
-            if command in self._commands:
-                self._commands[command](argument.strip())
-            elif command.startswith("/") and "/" not in command[1:]:
-                say("error", f"no command is called {command}")
-                say("hint", "/help lists them")
-            elif command:
-                self._answer(line)
+            if kept:
+                whole, journal = kept
+                talk.go_on(whole, journal)
+                show(whole)
+                if system != whole.system:
+                    talk.set_system(system)
+                if current.references != {"target": whole.target, "draft": whole.draft}:
+                    talk.note_models()
+            yield talk
+        finally:
+            name = talk.leave()
+            if name and sys.stdin and sys.stdin.isatty():
+                tell(f"To go on: specli chat --resume {name}")
+            talk.page.end()
+
+
+def _converse(talk: "Talk", typed: bool) -> SpecliError | None:
+    """Take lines until the user leaves; return the last error."""
+    from specli.cli.commands import Leave, words
+
+    last: SpecliError | None = None
+    ready = talk.current.ready
+    for line in typed_lines(ready, words()) if typed else _piped_lines():
+        try:
+            _take(talk, line)
+        except Leave:
+            break
         except TooLongError as error:
-            self.error = error
+            last = error
             n_tokens, n_ctx = error.n_tokens, error.n_ctx
             say("error", f"that makes {n_tokens} tokens of conversation, the context holds {n_ctx}")
-            say("hint", "/reset forgets it; a shorter message may do; --ctx sets a larger context")
+            say("hint", _TOO_LONG)
         except SpecliError as error:
-            self.error = error
+            last = error
             say_error(error)
-        return True
+        if not typed and talk.interrupted:
+            raise Interrupted("interrupted")
+    return last
 
-    @property
-    def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the last answer."""
-        return self._last is not None and self._last.reason == "interrupted"
 
-    def _answer(self, line: str) -> None:
-        from specli.chat import Done, Message, Text
+def _take(talk: "Talk", line: str) -> None:
+    """Answer a line, or obey it. Raises SpecliError, Leave."""
+    from specli.cli.commands import is_command, obey
 
-        turns = [*self._turns, Message("user", line)]
-        system = [Message("system", self._system)] if self._system else []
-        answer = ""
-        with self._ready.interrupt.listening():
-            events = self._ready.session.answerer.reply([*system, *turns], self._max_tokens)
-            self._page.begin(line)
-            for event in events:
-                self._page.add(event)
-                self._ready.output.event(event)
-                if isinstance(event, Text):
-                    answer += event.text
-                elif isinstance(event, Done):
-                    self._last = event
-        self._page.save()
-        if answer or not self.interrupted:
-            self._turns = [*turns, Message("assistant", answer)]
-        if self._last and self._last.reason == "context":
-            say("warning", "the context is full; /reset forgets the conversation, --ctx holds more")
+    if is_command(line):
+        obey(talk, line)
+    elif line.strip():
+        talk.ask(line)
 
-    def _show_stats(self) -> None:
-        if self._last is None:
-            say("stats", "nothing has been answered yet")
-            return
-        for name, value in self._last.stats.as_dict().items():
-            tell(f"{name:>24}  {'-' if value is None else value}")
 
-    def _set_system(self, text: str) -> None:
-        self._system = text or self._system
-        say("system", self._system or "(none)")
+def _reopen(name: str | None) -> "Kept":
+    """Return the conversation of this name, of None the latest, with its file."""
+    from specli.conversation_files import find, reopen, saved
+
+    if name is not None:
+        path = find(name)
+    elif found := saved():
+        path = found[0]
+    else:
+        raise UsageError("there is no conversation to continue", "specli chat begins one")
+    return reopen(path)
+
+
+def _as_before(options: ModelOptions, whole: "Conversation") -> ModelOptions:
+    """Fill in what a conversation was held with, where no option says otherwise, and say it."""
+    given = {name for name in ("target", "draft", "system", "ctx") if options.is_given(name)}
+    before: dict[str, Any] = {"system": whole.system}
+    if "target" not in given or options.target == whole.target:
+        n_ctx = whole.settings.get("n_ctx")
+        before |= {"target": whole.target or None, "draft": whole.draft or None}
+        before["ctx"] = n_ctx if isinstance(n_ctx, int) else None
+    used = options.changed(**{name: before[name] for name in before.keys() - given})
+    said = " ".join((used.system or "").split())
+    system = f", system: {said[:77] + '...' if len(said) > 80 else said}" if said else ""
+    draft = f" with {used.draft}" if used.draft else ""
+    say("resumed", f"{whole.id} of {whole.changed[:10]}: {used.target}{draft}{system}")
+    return used
+
+
+_TOO_LONG = (
+    "/reset forgets it, --overflow drop the oldest turns; a shorter message may do; --ctx sets a"
+    " larger context"
+)
 
 
 def _piped_lines() -> Iterator[str]:

@@ -1,7 +1,8 @@
 """What is typed at the prompt of a conversation: keys, history."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from specli.cli.streams import say, tell
@@ -12,8 +13,10 @@ if TYPE_CHECKING:
     from specli.cli.session import Ready
 
 
-def typed_lines(ready: "Ready") -> Iterator[str]:
-    """Yield what is typed at the prompt.
+def typed_lines(
+    ready: "Ready", words: Mapping[str, str | tuple[str, ...]] = MappingProxyType({})
+) -> Iterator[str]:
+    """Yield what is typed at the prompt. words: commands and the kinds of their arguments.
 
     Ctrl-D ends it. Ctrl-C clears the line, and raises KeyboardInterrupt where it is empty.
     """

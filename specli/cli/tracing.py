@@ -10,7 +10,7 @@ import typer
 from specli.cli.streams import say
 
 if TYPE_CHECKING:
-    from specli.chat import AnswerEvent
+    from specli.chat import AnswerEvent, Tokenizer
     from specli.cli.session import Ready
     from specli.trace import Tracer
 
@@ -58,9 +58,11 @@ class TracePage:
         self._tracer = tracer
         self._is_new = False
 
-    def begin(self, prompt: str) -> None:
-        """Start an answer."""
+    def begin(self, prompt: str, tokenizer: "Tokenizer | None" = None) -> None:
+        """Start an answer. tokenizer: that of the session now, where the model was loaded again."""
         if self._tracer:
+            if tokenizer:
+                self._tracer.read_by(tokenizer)
             self._tracer.begin(prompt)
 
     def add(self, event: "AnswerEvent") -> None:
@@ -82,6 +84,12 @@ class TracePage:
             self._is_new = False
         return bool(trace.answers)
 
+    def end(self) -> None:
+        """Write what there is, and take nothing more in. Raises SpecliError."""
+        if self.save():
+            say("trace", str(self._path))
+        self._path = self._tracer = None
+
 
 @contextmanager
 def traced(path: Path | None, ready: "Ready") -> Iterator[TracePage]:
@@ -90,5 +98,4 @@ def traced(path: Path | None, ready: "Ready") -> Iterator[TracePage]:
     try:
         yield page
     finally:
-        if page.save():
-            say("trace", str(path))
+        page.end()

@@ -62,6 +62,14 @@ class Cache:
         self.rewind(held + n)
         return rows[:n]
 
+    def adopt(self, tokens: Sequence[int]) -> bool:
+        """Write down what the model holds by other means; where it is not so many, empty it."""
+        held = self.model.length == len(tokens)
+        if not held:
+            self.model.truncate(0)
+        self._written = list(tokens) if held else []
+        return held
+
     def rewind(self, length: int) -> None:
         """Drop everything from position `length` on. Raises CannotRewind, with nothing changed."""
         if length < len(self.tokens):

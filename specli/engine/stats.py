@@ -1,6 +1,6 @@
 """What a generation cost and what speculation brought, folded from its events."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from specli.engine.types import Costs, Event, Prefill, Round
@@ -109,6 +109,31 @@ class Stats:
             "target_ms": _ms(self.target_s),
             "host_ms": _ms(self.host_s),
         }
+
+
+def joined(first: Stats, second: Stats) -> Stats:
+    """Return the statistics of an answer that came in two parts, the second after another prompt.
+
+    cache_n is what the first found; what the second evaluated again counts as evaluated.
+    """
+    both = replace(second, cache_n=first.cache_n)
+    both.prompt_n += first.prompt_n
+    both.prompt_s += first.prompt_s
+    both.predicted_n += first.predicted_n
+    both.draft_n += first.draft_n
+    both.draft_n_accepted += first.draft_n_accepted
+    both.draft_rounds += first.draft_rounds
+    both.plain_rounds += first.plain_rounds
+    both.draft_s += first.draft_s
+    both.target_s += first.target_s
+    both.host_s += first.host_s
+    both.accepted_at = _sums(first.accepted_at, second.accepted_at)
+    both.drafted_at = _sums(first.drafted_at, second.drafted_at)
+    return both
+
+
+def _sums(first: list[int], second: list[int]) -> list[int]:
+    return [a + b for a, b in zip_longest(first, second, fillvalue=0)]
 
 
 def count_positions(counts: list[int], n: int) -> None:

@@ -44,7 +44,7 @@ def test_a_conversation_on_a_terminal(tiny: Path) -> None:
         child.sendline("again")
         child.expect(r"10 tokens at .*prompt \d+ new \+ [1-9]\d* cached")
         child.sendline("/stats")
-        child.expect("draft_n_accepted")
+        child.expect("guessed by")
         child.sendline("/help")
         child.expect("/system")
         child.sendline("/system Be brief.")
@@ -66,7 +66,7 @@ def test_ctrl_c_stops_the_answer_and_then_leaves(tiny: Path) -> None:
         child.sendintr()
         child.expect(r"tokens at .*cached")
         child.sendline("/stats")
-        child.expect("host_ms")
+        child.expect("guessed by")
         prompt(child)
         child.sendintr()
         child.expect(pexpect.EOF)
@@ -112,7 +112,7 @@ def test_the_models_control_characters_do_not_reach_the_terminal(tiny: Path) -> 
     with terminal(tiny, "-n", "400", "--no-stats", *loose) as child:
         child.sendline("hello")
         child.sendline("/stats")
-        child.expect("predicted_n")
+        child.expect("guessed by")
         shown = child.before or ""
     answer = shown.split("hello", 1)[1]
     assert any("\u2400" <= c <= "\u241f" for c in answer)  # they were there, and are pictures now

@@ -43,6 +43,17 @@ def test_rewind_of_a_memory_that_cannot_changes_nothing() -> None:
     assert cache.tokens == [1, 2, 3]
 
 
+def test_tokens_are_adopted_where_the_model_holds_as_many() -> None:
+    model = FakeModel(0)
+    cache = Cache(model)
+    model.tokens = [1, 2, 3]  # as after a state was restored
+    assert cache.adopt([1, 2, 3])
+    assert next(cache.sync([1, 2, 3, 4])) == 3
+    model.tokens = [1, 2, 3]
+    assert not cache.adopt([1, 2])
+    assert cache.tokens == model.tokens == []
+
+
 def check_invariant(decoder: Decoder, model: FakeModel, draft: FakeModel) -> None:
     """Each cache holds a prefix of the history, and one token of it is pending."""
     history = decoder.history

@@ -1,0 +1,284 @@
+"""The commands of a conversation: one table, from which /help and completion come."""
+
+import shutil
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from specli.cli.clipboard import copy
+from specli.cli.exporting import write_export
+from specli.cli.session import stdin_is_terminal
+from specli.cli.stats_words import in_words
+from specli.cli.streams import say, tell
+from specli.cli.tracing import TracePage, check_trace, new_tracer
+from specli.conversation_files import find, reopen
+from specli.conversations import Conversation, as_json, as_markdown, from_json, parse
+from specli.errors import SpecliError, UsageError
+from specli.files import read_text
+from specli.text import human_size
+
+if TYPE_CHECKING:
+    from specli.cli.talk import Talk
+
+Kind: TypeAlias = str | tuple[str, ...]
+
+
+class Leave(Exception):
+    """The user wants to leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What a line that begins with a slash does.
+
+    argument: as /help shows it. takes: the kind of its argument, for completion: file, model,
+    draft, some words, or nothing that could be completed.
+    """
+
+    argument: str
+    takes: Kind
+    help: str
+    run: Callable[["Talk", str], None]
+
+
+def words() -> dict[str, Kind]:
+    """Return what completion needs: each command and the kind of its argument."""
+    return {name: command.takes for name, command in COMMANDS.items()}
+
+
+def obey(talk: "Talk", line: str) -> None:
+    """Do what a line with a command says. Raises SpecliError, Leave."""
+    name, argument = (*line.strip().split(maxsplit=1), "")[:2]
+    if name not in COMMANDS:
+        raise UsageError(f"no command is called {name}", "/help lists them")
+    command = COMMANDS[name]
+    if argument and not command.argument:
+        raise UsageError(f"{name} takes no argument, found {argument[:40]!r}")
+    if not argument and command.argument and not command.argument.startswith("["):
+        raise UsageError(f"{name} needs an argument: {name} {command.argument}")
+    command.run(talk, argument)
+
+
+def is_command(line: str) -> bool:
+    """Say whether a line is meant as a command: a path, as in /etc/hosts, is not."""
+    first = line.strip().split(maxsplit=1)[:1]
+    return bool(first) and first[0].startswith("/") and "/" not in first[0][1:]
+
+
+def _help(talk: "Talk", _: str) -> None:
+    width = min(shutil.get_terminal_size().columns, 100)
+    column = 16
+    for name, command in COMMANDS.items():
+        head = f"{name} {command.argument}".rstrip()
+        lines = textwrap.wrap(command.help, max(width - column - 1, 20))
+        tell(f"{head:<{column}}{lines[0]}" if len(head) < column else f"{head}\n{'':16}{lines[0]}")
+        for line in lines[1:]:
+            tell(f"{'':{column}}{line}")
+    for line in textwrap.wrap(_KEYS, width - 1):
+        tell(line)
+
+
+def _model(talk: "Talk", name: str) -> None:
+    current = talk.current
+    if name:
+        current.reload(current.options.changed(target=name, draft=None))
+        talk.note_models()
+    say("model", f"{current.ready.session.pair.target.name}, {_guesses(talk)}")
+
+
+def _draft(talk: "Talk", name: str) -> None:
+    if name:
+        talk.current.reload(talk.current.options.changed(draft=name))
+        talk.note_models()
+    say("draft", _guesses(talk))
+
+
+def _guesses(talk: "Talk") -> str:
+    session = talk.current.ready.session
+    if session.method == "none":
+        return f"no drafts ({session.reason_off})" if session.reason_off else "no drafts"
+    return f"drafts by {talk.current.draft_name}"
+
+
+def _k(talk: "Talk", text: str) -> None:
+    current = talk.current
+    if text:
+        options = current.options.changed(draft_tokens=text)
+        try:
+            wanted = options.settings().k
+        except UsageError:
+            raise UsageError(f"/k is {text}, auto or 0 to 64 is wanted") from None
+        current.retune(options, replace(current.ready.settings, k=wanted))
+    k = current.ready.settings.k
+    say("k", "auto" if k is None else str(k))
+
+
+def _temp(talk: "Talk", text: str) -> None:
+    current = talk.current
+    settings = current.ready.settings
+    if text:
+        try:
+            sampling = replace(settings.sampling, temperature=float(text))
+        except (ValueError, UsageError):
+            raise UsageError(f"/temp is {text}, a number of at least 0 is wanted") from None
+        options = current.options.changed(temp=sampling.temperature)
+        current.retune(options, replace(settings, sampling=sampling))
+    say("temp", f"{current.ready.settings.sampling.temperature:g}")
+
+
+def _system(talk: "Talk", text: str) -> None:
+    if text:
+        talk.set_system(text)
+    say("system", talk.system or "(none)")
+
+
+def _reset(talk: "Talk", _: str) -> None:
+    talk.reset()
+
+
+def _undo(talk: "Talk", _: str) -> None:
+    say("undo", f"forgotten: {_short(talk.undo().user)}")
+
+
+def _retry(talk: "Talk", _: str) -> None:
+    if talk.turns and talk.current.ready.settings.sampling.temperature == 0:
+        say("hint", "at temperature 0 the answer is the same; /temp sets another")
+    talk.retry()
+
+
+def _edit(talk: "Talk", _: str) -> None:
+    import click
+
+    if not talk.turns:
+        raise UsageError("nothing has been said yet")
+    if not stdin_is_terminal():
+        raise UsageError("/edit needs a terminal to open an editor on")
+    try:
+        text = click.edit(talk.turns[-1].user, extension=".md", require_save=True)
+    except click.ClickException as error:
+        raise SpecliError(error.format_message(), "$VISUAL or $EDITOR names an editor") from None
+    if text is None or not text.strip():
+        say("edit", "nothing was saved, nothing changes")
+        return
+    talk.undo()
+    talk.ask(text.rstrip("\n"))
+
+
+def _save(talk: "Talk", name: str) -> None:
+    path = _path(name) if name else Path(f"conversation-{talk.id}.md")
+    whole = talk.whole()
+    if not whole.turns:
+        raise UsageError("nothing has been said yet")
+    write_export(path, as_json(whole) if path.suffix == ".json" else as_markdown(whole))
+    say("saved", str(path))
+
+
+def _load(talk: "Talk", name: str) -> None:
+    from specli.cli.talk import show
+
+    path = _path(name)
+    if path.suffix == ".json" or path.is_file():
+        whole = _read(path)
+        talk.go_on(whole)
+    else:
+        file = find(name)
+        if file.stem == talk.id:
+            raise UsageError(f"{talk.id} is this conversation")
+        talk.go_on(*reopen(file))
+        whole = talk.whole()
+    show(whole)
+
+
+def _read(path: Path) -> Conversation:
+    text = read_text(path)
+    if path.suffix == ".jsonl":  # as conversations are kept
+        return replace(parse(text.encode(), str(path)), id="")
+    return from_json(text, str(path))
+
+
+def _copy(talk: "Talk", _: str) -> None:
+    if not talk.turns or not talk.turns[-1].answer:
+        raise UsageError("nothing has been answered yet")
+    copy(talk.turns[-1].answer)
+    n = len(talk.turns[-1].answer)
+    say("copied", f"{n} characters, if this terminal lets programs do that (OSC 52)")
+
+
+def _file(talk: "Talk", name: str) -> None:
+    path, session = _path(name), talk.current.ready.session
+    if path.is_file() and (size := path.stat().st_size) > _MOST_BYTES * session.n_ctx:
+        raise UsageError(
+            f"{path}: has {human_size(size)}, the context holds {session.n_ctx} tokens",
+            "attach a part of it",
+        )
+    text = read_text(path)
+    if not text.strip():
+        raise UsageError(f"{path}: is empty")
+    n = len(session.answerer.tokenizer.tokenize(text))
+    if n >= session.n_ctx:
+        raise UsageError(
+            f"{path}: has {n} tokens, the context holds {session.n_ctx}",
+            "--ctx sets a larger one; or attach a part of it",
+        )
+    talk.attached.append(f"{path.name}:\n\n{text.rstrip()}")
+    say("attached", f"{path}, {n} tokens, to the next message")
+
+
+def _stats(talk: "Talk", _: str) -> None:
+    if talk.last is None:
+        say("stats", "nothing has been answered yet")
+        return
+    rows = in_words(talk.last.stats, talk.last.reason)
+    width = max(map(len, rows))
+    for name, value in rows.items():
+        tell(f"{name:<{width}}  {value}")
+
+
+def _trace(talk: "Talk", name: str) -> None:
+    path = _path(name) if name else None
+    check_trace(path)
+    talk.page.end()
+    if path:
+        talk.page = TracePage(path, new_tracer(talk.current.ready))
+        say("trace", f"{path} shows the answers from now on; /trace alone ends it")
+
+
+def _exit(talk: "Talk", _: str) -> None:
+    raise Leave
+
+
+def _path(text: str) -> Path:
+    """Return a path as people type it, or drop it on a terminal, which may quote it."""
+    if len(text) > 2 and text[0] == text[-1] and text[0] in "'\"":
+        text = text[1:-1]
+    return Path(text).expanduser()
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else f"{line[:57]}..."
+
+
+_MOST_BYTES = 32  # of a token, in any text worth reading
+_KEYS = "Ctrl-C stops an answer and clears a line; on an empty line it leaves, as Ctrl-D does."
+COMMANDS: Mapping[str, Command] = {
+    "/help": Command("", "", "show this", _help),
+    "/model": Command("[NAME]", "model", "show the target, or load another", _model),
+    "/draft": Command("[NAME]", "draft", "show what guesses, or let another", _draft),
+    "/k": Command("[auto|N]", ("auto", "0", "2", "4", "8"), "guesses in a round", _k),
+    "/temp": Command("[X]", ("0", "0.8", "1"), "temperature", _temp),
+    "/system": Command("[TEXT]", "", "show or set the system message", _system),
+    "/undo": Command("", "", "forget the last message and its answer", _undo),
+    "/retry": Command("", "", "answer the last message again, with new draws", _retry),
+    "/edit": Command("", "", "change the last message in $VISUAL or $EDITOR, answer that", _edit),
+    "/file": Command("PATH", "file", "attach a text to the next message", _file),
+    "/save": Command("[FILE]", "file", "write all as Markdown, or as JSON (.json)", _save),
+    "/load": Command("FILE|ID", "file", "go on with another conversation", _load),
+    "/copy": Command("", "", "the last answer to the clipboard", _copy),
+    "/stats": Command("", "", "statistics of the last answer", _stats),
+    "/trace": Command("[FILE]", "file", "write a page of every round from now on", _trace),
+    "/reset": Command("", "", "begin anew, with the same system message", _reset),
+    "/exit": Command("", "", "leave, as Ctrl-D does", _exit),
+}

@@ -1,0 +1,47 @@
+"""The statistics of an answer in words, for people."""
+
+from specli.engine.stats import Stats
+from specli.engine.types import Reason
+
+_GUESSERS = {"draft": "a draft model", "ngram": "n-grams of the text", "none": "nothing"}
+_REASONS: dict[Reason, str] = {
+    "eog": "the model was done",
+    "length": "cut by --max-tokens",
+    "stop": "at a stop string",
+    "context": "cut by the full context",
+    "interrupted": "interrupted",
+}
+
+
+def in_words(stats: Stats, reason: Reason) -> dict[str, str]:
+    """Return what an answer cost and what speculation brought, by name."""
+    rows = {
+        "prompt": f"{stats.prompt_n} tokens evaluated, {stats.cache_n} remembered,"
+        f" {stats.prompt_s:.2f} s",
+        "answer": f"{stats.predicted_n} tokens in {stats.predicted_s:.2f} s,"
+        f" {stats.predicted_per_second:.1f}/s",
+        "end": _REASONS[reason],
+        "guessed by": _GUESSERS.get(stats.method, "a draft model and n-grams of the text"),
+    }
+    if why := stats.reason_off or stats.draft_muted:
+        rows["not guessed"] = why
+    if stats.gain:
+        rows["beside plain"] = f"about {stats.gain:.1f} times as fast"
+    if stats.draft_n:
+        rows["guesses"] = (
+            f"{stats.draft_n_accepted} of {stats.draft_n} accepted,"
+            f" {stats.draft_n_accepted / stats.draft_n:.0%}"
+        )
+        first = [
+            f"{accepted / drafted:.0%}"
+            for accepted, drafted in zip(stats.accepted_at, stats.drafted_at, strict=False)
+            if drafted
+        ][:8]
+        rows["by position"] = ", ".join(first) or "none accepted"
+    rows["rounds"] = (
+        f"{stats.draft_rounds}, {stats.plain_rounds} without a guess,"
+        f" {stats.mean_tokens_per_round:.2f} tokens each"
+    )
+    times = ("target", stats.target_s), ("drafts", stats.draft_s), ("the rest", stats.host_s)
+    rows["time"] = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times)
+    return rows
