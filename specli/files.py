@@ -10,7 +10,8 @@ from specli.errors import SpecliError, UsageError
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file, all at once; what a link leads to is replaced, not the link. Raises OSError."""
     place = path.resolve()
-    partial = place.with_name(f"{place.name}.{os.getpid()}.partial")
+    # a name as long as names can be leaves no room for the rest
+    partial = place.with_name(f"{place.name[:50]}.{os.getpid()}.partial")
     try:
         partial.write_bytes(data)
         partial.replace(place)
@@ -28,6 +29,8 @@ def check_place(path: Path) -> None:
     try:
         with TemporaryFile(dir=path.resolve().parent):
             pass
+    except RuntimeError:  # so Python 3.11 and 3.12 name it
+        raise SpecliError(f"{path}: cannot be written: its links lead in a circle") from None
     except OSError as error:
         raise unwritable(path, error) from None
 
