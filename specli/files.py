@@ -13,7 +13,8 @@ def write_whole(path: Path, *parts: bytes | memoryview, private: bool = False) -
     parts: one behind the other. private: for nobody else to read.
     """
     place = path.resolve()
-    partial = place.with_name(f"{place.name}.{os.getpid()}.partial")
+    # a name as long as names can be leaves no room for the rest
+    partial = place.with_name(f"{place.name[:50]}.{os.getpid()}.partial")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
     try:
         with os.fdopen(os.open(partial, flags, 0o600 if private else 0o666), "wb") as file:
@@ -47,6 +48,8 @@ def check_place(path: Path) -> None:
     try:
         with TemporaryFile(dir=path.resolve().parent):
             pass
+    except RuntimeError:  # so Python 3.11 and 3.12 name it
+        raise SpecliError(f"{path}: cannot be written: its links lead in a circle") from None
     except OSError as error:
         raise unwritable(path, error) from None
 

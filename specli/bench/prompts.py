@@ -59,9 +59,17 @@ def _prompt(line: str, where: str) -> Prompt:
         found: Any = json.loads(line)
     except ValueError as error:
         raise UsageError(f"{where}: is not JSON: {error}") from None
+    except RecursionError:
+        raise UsageError(f"{where}: is no JSON object", f"wanted: {_WANTED}") from None
     if not isinstance(found, dict):
         raise UsageError(f"{where}: is no JSON object", f"wanted: {_WANTED}")
     for key in ("id", "category", "text"):
         if not isinstance(found.get(key), str) or not found[key].strip():
             raise UsageError(f"{where}: {key} is no text", f"wanted: {_WANTED}")
+        # Names stand in plots, which hold no control character; halves of surrogate pairs
+        # (JSON can escape them) can be written nowhere.
+        if key != "text" and not found[key].isprintable():
+            raise UsageError(f"{where}: {key} has a character that cannot be shown")
+        if any("\ud800" <= character <= "\udfff" for character in found[key]):
+            raise UsageError(f"{where}: {key} has half of a surrogate pair, which is no character")
     return Prompt(found["id"], found["category"], found["text"])

@@ -15,6 +15,7 @@ from specli.engine.types import Round
 from specli.errors import UsageError
 
 SCHEMA = 2
+_INF = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +88,8 @@ class Run:
 
     contestant: plain, auto, k=N, or what a peer is called. draft: what guessed: the label of its
     file, or the name where that has none; ngram or none. k: guesses in a round, None for as many as
-    pay. stats: with the names of
-    the command line's. at_s: seconds from the benchmark's begin to its own. energy_j: of the
-    processor meanwhile, None where the machine does not tell. reason: why it ended.
+    pay. stats: with the command line's names. at_s: seconds from the benchmark's begin to its own.
+    energy_j: of the processor meanwhile, None where it is not told. reason: why it ended.
     """
 
     contestant: str
@@ -238,7 +238,7 @@ def load(path: Path) -> Records:
         if line.strip():
             try:
                 found = _parse(json.loads(line))
-            except (ValueError, TypeError, KeyError, AttributeError):
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
                 raise UsageError(
                     f"{path}, line {number}: is no record of schema {SCHEMA}",
                     "files of specli bench and scripts/benchmark are wanted",
@@ -264,13 +264,25 @@ def _parse(line: dict[str, Any]) -> Setup | Record:
         values["target_s"] = {int(n): seconds for n, seconds in values["target_s"].items()}
     elif kind is Run and "rounds" in values:
         values["rounds"] = Rounds(**{k: tuple(column) for k, column in values["rounds"].items()})
-    return kind(**values)
+    record = kind(**values)
+    if isinstance(record, Run):
+        _check_run(record)
+    return record
+
+
+def _check_run(run: Run) -> None:
+    """Raise ValueError or TypeError where a run cannot be reckoned with."""
+    names = (run.contestant, run.category, run.prompt_id, run.prompt_sha256, run.draft)
+    sound = all(isinstance(name, str) for name in names) and run.category.isprintable()
+    sound = sound and isinstance(run.tokens, int) and 0 < run.tokens < 2**63
+    if not (sound and 0 < run.seconds < _INF and 0 <= run.temperature < _INF):
+        raise ValueError
 
 
 def _is_json(line: str) -> bool:
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 

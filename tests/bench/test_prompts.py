@@ -35,6 +35,9 @@ def test_a_users_file_may_have_empty_lines(tmp_path: Path) -> None:
         ('{"id": "a", "category": "b"}', "f, line 1: text is no text"),
         ('{"id": "a", "category": "b", "text": " "}', "f, line 1: text is no text"),
         ('{"id": 3, "category": "b", "text": "c"}', "f, line 1: id is no text"),
+        ("[" * 200_000, "f, line 1: is no JSON object"),
+        (r'{"id": "a", "category": "\u001b", "text": "c"}', "category has a character that"),
+        (r'{"id": "a", "category": "b", "text": "\ud800"}', "text has half of a surrogate"),
         ('{"id": "a", "category": "b", "text": "c"}\n' * 2, "f, line 2: the id a is taken"),
     ],
 )

@@ -1,7 +1,9 @@
 """Records: what is written is read again, and a line that was cut does no harm."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from specli.bench.records import (
     Run,
     Setup,
     columns,
+    line_of,
     load,
 )
 from specli.bench.report import report
@@ -94,3 +97,28 @@ def test_columns_keep_every_round() -> None:
 def test_the_committed_pages_are_made_of_the_records_beside_them(name: str) -> None:
     path = ROOT / "docs/benchmarks" / f"qwen-coder-{name}.jsonl"
     assert report(path.stem, load(path)) == path.with_suffix(".md").read_text()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"seconds": 0.0}, {"seconds": -1.0}, {"seconds": float("nan")}, {"seconds": "1"}),
+        *({"tokens": 0}, {"tokens": 10**400}, {"tokens": "3"}, {"temperature": float("inf")}),
+        *({"category": None}, {"category": "a\x1b"}, {"category": "\ud800"}, {"contestant": 5}),
+    ],
+)
+def test_a_run_that_cannot_be_reckoned_with_is_no_record(
+    tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    path = tmp_path / "r.jsonl"
+    line = json.loads(line_of(RUN)) | wrong
+    path.write_text(line_of(SETUP) + json.dumps(line) + "\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"r\.jsonl, line 2: is no record"):
+        load(path)
+
+
+def test_json_too_deep_to_read_is_no_record(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text("[" * 200_000 + "\n")
+    with pytest.raises(UsageError, match="line 1: is no record"):
+        load(path)
