@@ -108,20 +108,22 @@ class Talk:
 
         turns = [*self._turns, Message("user", line)]
         system = [Message("system", self._system)] if self._system else []
-        answer = ""
+        answer = thought = ""
         with self._ready.interrupt.listening():
             events = self._ready.session.answerer.reply([*system, *turns], self._max_tokens)
             self._page.begin(line)
             for event in events:
                 self._page.add(event)
                 self._ready.output.event(event)
-                if isinstance(event, Text):
+                if isinstance(event, Text) and event.thought:
+                    thought += event.text
+                elif isinstance(event, Text):
                     answer += event.text
                 elif isinstance(event, Done):
                     self._last = event
         self._page.save()
         if answer or not self.interrupted:
-            self._turns = [*turns, Message("assistant", answer)]
+            self._turns = [*turns, Message("assistant", answer, thought)]
         if self._last and self._last.reason == "context":
             say("warning", "the context is full; /reset forgets the conversation, --ctx holds more")
 

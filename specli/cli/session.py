@@ -37,7 +37,9 @@ def load_session(options: ModelOptions, conversation: bool = False) -> Iterator[
     """
     asked, options = options, with_choices(options)
     settings = options.settings()
-    output: Output = JsonOutput() if options.json else HumanOutput(options.stats, conversation)
+    output: Output = (
+        JsonOutput() if options.json else HumanOutput(options.stats, conversation, options.think)
+    )
     interrupt, waiting = Interrupt(), Waiting()
     if options.draft == "none" and asked.draft is None:
         say("hint", "config.toml says not to speculate here; --draft or --draft-tokens N does")
@@ -54,6 +56,8 @@ def load_session(options: ModelOptions, conversation: bool = False) -> Iterator[
             session = stack.enter_context(opened)
         if interrupt():
             raise Interrupted("interrupted")
+        if remark := session.answerer.remark:
+            say("hint", remark)
         output.start(session, settings)
         yield Ready(session, settings, output, interrupt)
 
