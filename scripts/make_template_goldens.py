@@ -1,6 +1,7 @@
 """Write tests/templates/goldens.json: what transformers makes of the chat templates there."""
 
 import json
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def main() -> None:
 
 def of_family(name: str, family: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return by the user's choice and conversation what comes out, or what is raised."""
-    wanted = {"hide": ({}, CONVERSATIONS.keys())}
+    wanted: dict[str, tuple[dict[str, Any], Iterable[str]]] = {"hide": ({}, CONVERSATIONS)}
     if "on" in family:
         wanted |= {"show": (family["on"], SWITCHED), "off": (family["off"], SWITCHED)}
     return {

@@ -39,8 +39,8 @@ _SWITCHES: Mapping[str, tuple[object, object]] = {
     "thinking_mode": ("enabled", "disabled"),
     "thinking_budget": (-1, 0),
 }
-# The values of reasoning_effort that mean none; then those that mean little.
-_NO_EFFORT, _LITTLE_EFFORT = ("none", "no_think", "minimal"), ("low",)
+# Values of reasoning_effort. That of a template that knows one for none may be this by default.
+_NO_EFFORT, _LITTLE_EFFORT, _MUCH_EFFORT = ("none", "no_think", "minimal"), "low", "high"
 _NO_THINK = "/no_think"  # a word of the system message, where the template looks for that
 
 
@@ -75,8 +75,10 @@ class ChatTemplate:
         self._think = think
         self.tags = find_tags(source)
         with _blamed_on_the_template("is broken"):
-            self._template = environment.from_string(source)
-            self._names = find_undeclared_variables(environment.parse(source))
+            tree = environment.parse(source)
+            # Not asked for in vain: it takes as long as a compilation.
+            self._names = find_undeclared_variables(tree) if think != "hide" else set()
+            self._template = environment.from_string(tree)
         self._fixed |= self._asked()
 
     def render(self, messages: Sequence[Message]) -> str:
@@ -113,11 +115,14 @@ class ChatTemplate:
     def _asked(self) -> dict[str, object]:
         """Return the variables that ask for thoughts or for none."""
         if self._think == "show":
-            return {name: yes for name, (yes, _) in _SWITCHES.items() if name in self._names}
-        if self._think == "off":
+            effort = _MUCH_EFFORT if self._effort in _NO_EFFORT else ""
+            asked = {name: yes for name, (yes, _) in _SWITCHES.items() if name in self._names}
+        elif self._think == "off":
+            effort = self._effort
             asked = {name: no for name, (_, no) in _SWITCHES.items() if name in self._names}
-            return asked or ({"reasoning_effort": self._effort} if self._effort else {})
-        return {}
+        else:
+            return {}
+        return asked or ({"reasoning_effort": effort} if effort else {})
 
     @cached_property
     def _switches(self) -> set[str]:
@@ -129,7 +134,7 @@ class ChatTemplate:
         if "reasoning_effort" not in self._names:
             return ""
         named = (name for name in _NO_EFFORT if re.search(f"['\"]{name}['\"]", self._source))
-        return next(named, _LITTLE_EFFORT[0])
+        return next(named, _LITTLE_EFFORT)
 
     @cached_property
     def _has_word(self) -> bool:

@@ -56,6 +56,7 @@ FAMILIES = (
     Tags("<|inner_prefix|>", "<|inner_suffix|>"),  # Apertus
     Tags("[THINK]", "[/THINK]"),  # Magistral, Ministral
     Tags("<seed:think>", "</seed:think>"),  # Seed-OSS
+    Tags("<think:opensource>", "</think:opensource>"),  # Hunyuan 3
     Tags("<mm:think>", "</mm:think>"),  # MiniMax M3
     Tags("◁think▷", "◁/think▷"),  # Kimi VL
     Tags("<think>", "</think>"),  # Qwen, QwQ, DeepSeek, GLM, SmolLM3, Nemotron, and most others

@@ -2,6 +2,7 @@
 
 import json
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ GOLDENS: dict[str, Any] = json.loads((FOLDER / "goldens.json").read_text("utf-8"
 HI = [Message("user", "hi")]
 
 
+@cache
 def template(name: str, think: str = "hide") -> ChatTemplate:
     source = (FOLDER / f"{name}.jinja").read_bytes().decode("utf-8")
     today = datetime.fromisoformat(GOLDENS["today"])
