@@ -62,6 +62,39 @@ def test_a_refused_system_message_is_named(name: str) -> None:
     assert template(name).render(conversation("turns"))
 
 
+def test_a_template_gets_what_templates_expect() -> None:
+    source = (
+        "{{ bos_token }}{% for m in messages %}{% if loop.index0 > 5 %}{% break %}{% endif %}\n"
+        "[{{ m['role'] }}] {{ m.content | trim }}{{ eos_token }}\n{% endfor %}"
+        "{% if add_generation_prompt %}[assistant]{% endif %}"
+    )
+    messages = [Message("system", " be brief "), Message("user", "hi")]
+    rendered = ChatTemplate(source, "<s>", "</s>").render(messages)
+    assert rendered == "<s>[system] be brief</s>\n[user] hi</s>\n[assistant]"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% for",
+        "{{ raise_exception('no system role') }}",
+        "{{ messages.__class__.__mro__ }}",
+        "{{ ''.__class__.__base__.__subclasses__() }}",
+        "{{ messages[99].content }}",
+        "{% set _ = messages.append(1) %}",
+        "{{ cycler.__init__.__globals__.os.popen('true').read() }}",
+        "{{ 1 / 0 }}",
+        "{{ '{}'.format() }}",
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+        "{% break %}",
+        "{{ " + "(" * 300 + "1" + ")" * 300 + " }}",
+    ],
+)
+def test_a_template_that_is_broken_or_hostile_is_refused(source: str) -> None:
+    with pytest.raises(ModelError, match="chat template"):
+        ChatTemplate(source, "", "").render([Message("user", "hi")])
+
+
 def test_a_template_that_reads_parts_gets_parts() -> None:
     source = "{% for m in messages %}{% for p in m.content %}{% if p.type == 'text' %}"
     source += "[{{ p.text }}]{% endif %}{% endfor %}{% endfor %}"
