@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
+from operator import add
 from typing import Literal, TypeAlias
 
 from specli.text import StopStrings, TextStream, overlap
@@ -98,10 +100,17 @@ class ThoughtSplitter:
             self._begin()
 
     def _spellings(self, tags: Sequence[str]) -> list[str]:
-        """Return tags as text and as control tokens."""
-        spelled = [tag for tag in tags if tag]
-        as_tokens = [_TOKEN.sub(lambda found: self.marks[found[0]], tag) for tag in spelled]
-        return [*spelled, *(tag for tag in as_tokens if tag not in spelled)]
+        """Return tags with each of their tokens as text or as its mark.
+
+        llama.cpp gives out the text of some control tokens of gpt-oss, not of others.
+        """
+        spelled = []
+        for tag in tags:
+            names = _TOKEN.findall(tag)
+            texts = _TOKEN.split(tag)
+            for chosen in product(*((name, self.marks[name]) for name in names)):
+                spelled.append(texts[0] + "".join(map(add, chosen, texts[1:])))
+        return [tag for tag in spelled if tag]
 
     def feed(self, text: str) -> list[Piece]:
         """Take text in, control tokens as `marks` has them; return what is certain."""

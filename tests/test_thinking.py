@@ -103,6 +103,11 @@ def test_tags_that_are_control_tokens_are_known_and_not_shown() -> None:
         "hmhm",
         "Yes",
     )
+    as_llama_cpp_has_it = [
+        piece if isinstance(piece, bytes) or piece == "<|end|>" else piece.encode()
+        for piece in [*thought, *header, b"Yes"]
+    ]
+    assert read(as_llama_cpp_has_it, HARMONY) == ("hm", "Yes")
     assert read([channel, b"final", message, b"Yes"], HARMONY) == ("", "Yes")
     assert read([channel, b"final"], HARMONY) == ("", "final")
 
