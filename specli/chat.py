@@ -1,16 +1,8 @@
 """A conversation becomes prompt tokens, the engine's rounds become text."""
 
-import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any, Protocol, TypeAlias
-
-from jinja2 import TemplateError, nodes
-from jinja2.ext import Extension
-from jinja2.parser import Parser
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from typing import Protocol, TypeAlias
 
 from specli.engine.decode import Decoder
 from specli.engine.stats import Stats
@@ -18,15 +10,9 @@ from specli.engine.types import End, Prefill, Round
 from specli.errors import ModelError, TooLongError, UsageError
 from specli.events import Done as Done
 from specli.events import Text as Text
-from specli.text import TextStream
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One turn of a conversation. role: system, user or assistant."""
-
-    role: str
-    content: str
+from specli.template import ChatTemplate as ChatTemplate
+from specli.template import Message as Message
+from specli.thinking import AnswerStream, ThoughtSplitter
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,63 +39,6 @@ class Tokenizer(Protocol):
         """Return a token as the vocabulary spells it."""
 
 
-class ChatTemplate:
-    """A model's Jinja template. It comes from an untrusted file and runs in jinja2's sandbox.
-
-    It finds what transformers' apply_chat_template gives: that is what templates are written for.
-    """
-
-    def __init__(self, source: str, bos: str, eos: str) -> None:
-        """bos, eos: how the vocabulary spells these tokens. Raises ModelError."""
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", Generation]
-        )
-        environment.filters["tojson"] = _to_json
-        environment.globals["raise_exception"] = _raise_exception
-        environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
-        self._fixed = {"bos_token": bos, "eos_token": eos, "tools": None, "documents": None}
-        with _blamed_on_the_template("is broken"):
-            self._template = environment.from_string(source)
-
-    def render(self, messages: Sequence[Message]) -> str:
-        """Return the conversation as the model wants it, up to where its answer begins."""
-        turns = [{"role": message.role, "content": message.content} for message in messages]
-        with _blamed_on_the_template("refuses this conversation"):
-            return self._template.render(messages=turns, add_generation_prompt=True, **self._fixed)
-
-
-class Generation(Extension):
-    """Let {% generation %} ... {% endgeneration %} do nothing: it marks answers for training."""
-
-    tags = {"generation"}  # noqa: RUF012  # as jinja2 declares it
-
-    def parse(self, parser: Parser) -> list[nodes.Node]:
-        """Return what is inside."""
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-
-@contextmanager
-def _blamed_on_the_template(what: str) -> Iterator[None]:
-    """Turn whatever a template does wrong into a ModelError: it is somebody else's program."""
-    try:
-        yield
-    except Exception as error:
-        said = str(error) or type(error).__name__
-        raise ModelError(
-            f"the chat template {what}: {said}",
-            "give another one with --chat-template FILE, or use specli run --raw",
-        ) from None
-
-
-def _raise_exception(message: str) -> Any:
-    raise TemplateError(message)
-
-
-def _to_json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent)
-
-
 @dataclass(frozen=True, slots=True)
 class Answerer:
     """A ready decoder with the vocabulary and the template around it."""
@@ -120,6 +49,11 @@ class Answerer:
     stats: Stats  # a fresh one: the method, and why speculation is off where it is
     stops: tuple[str, ...] = ()
 
+    @property
+    def remark(self) -> str:
+        """Say what of the settings the template cannot do; "" where there is nothing."""
+        return self.template.remark if self.template else ""
+
     def reply(self, messages: Sequence[Message], max_tokens: int | None) -> Iterator[AnswerEvent]:
         """Answer the last message of a conversation."""
         if self.template is None:
@@ -127,25 +61,32 @@ class Answerer:
                 "this model has no chat template",
                 "give one with --chat-template FILE, or send the text as it is with --raw",
             )
-        return self.complete(self.template.render(messages), max_tokens)
+        prompt = self.template.render(messages)
+        return self._answer(prompt, max_tokens, self.template.splitter(prompt))
 
     def complete(self, prompt: str, max_tokens: int | None) -> Iterator[AnswerEvent]:
-        """Continue a text, sent as it is.
+        """Continue a text, sent as it is. What comes is text, whatever it looks like.
 
         Yields Progress while the prompt is evaluated, each Round after its Text, which comes as it
         becomes certain, and Done. Raises UsageError where the prompt is empty or does not fit.
         """
+        return self._answer(prompt, max_tokens, ThoughtSplitter(None))
+
+    def _answer(
+        self, prompt: str, max_tokens: int | None, splitter: ThoughtSplitter
+    ) -> Iterator[AnswerEvent]:
         tokens = self.tokenizer.tokenize(prompt)
         if not tokens:
             raise UsageError("the prompt is empty", "give a text as an argument or through a pipe")
         n_ctx = self.decoder.target.model.n_ctx
         if len(tokens) >= n_ctx:
             raise TooLongError(len(tokens), n_ctx)
-        return self._stream(tokens, max_tokens)
+        return self._stream(tokens, max_tokens, AnswerStream(self.stops, splitter))
 
-    def _stream(self, prompt: list[int], max_tokens: int | None) -> Iterator[AnswerEvent]:
+    def _stream(
+        self, prompt: list[int], max_tokens: int | None, text: AnswerStream
+    ) -> Iterator[AnswerEvent]:
         stats = replace(self.stats, accepted_at=[], drafted_at=[])
-        text = TextStream(self.stops)
         for event in self.decoder.generate(prompt, max_tokens):
             if isinstance(event, Prefill):
                 stats.add(event)
@@ -166,16 +107,24 @@ class Answerer:
                 stats.draft_muted = self.decoder.drafter.muted if self.decoder.drafter else ""
                 if not self.decoder.lookup:
                     stats.reason_off = stats.reason_off or stats.draft_muted
-                if rest := text.flush():
-                    yield Text(rest, drafted=False)
+                for rest, thought in text.flush():
+                    yield Text(rest, drafted=False, thought=thought)
                 yield Done(event.reason, stats)
 
-    def _read(self, done: Round, text: TextStream) -> tuple[list[Text], int]:
+    def _read(self, done: Round, text: AnswerStream) -> tuple[list[Text], int]:
         """Return the text of a round, and how many of its tokens it took to the stop string."""
         pieces = []
         for i, token in enumerate(done.tokens):
-            if piece := text.feed(self.tokenizer.piece(token)):
-                pieces.append(Text(piece, drafted=i < done.n_accepted))
+            drafted = i < done.n_accepted
+            for piece, thought in text.feed(self._bytes(token, text)):
+                pieces.append(Text(piece, drafted, thought))
             if text.stopped:
                 return pieces, i + 1
         return pieces, len(done.tokens)
+
+    def _bytes(self, token: int, text: AnswerStream) -> bytes:
+        """Return what a token stands for: its bytes, or the mark of a tag that it is."""
+        data = self.tokenizer.piece(token)
+        if data or not text.marks:
+            return data
+        return text.marks.get(self.tokenizer.text(token), b"")

@@ -77,7 +77,8 @@ def messages(system: str, turns: Sequence[Turn]) -> list[Message]:
     told = [Message("system", system)] if system else []
     for turn in turns[:-1]:
         if turn.answered:
-            told += [Message("user", turn.user), Message("assistant", turn.answer)]
+            answer = Message("assistant", turn.answer, turn.thought)
+            told += [Message("user", turn.user), answer]
     return [*told, Message("user", turns[-1].user)] if turns else told
 
 

@@ -11,7 +11,6 @@ from specli.backend.context import ContextSettings, LlamaContext
 from specli.backend.memory import gpu_free_bytes, measure_need
 from specli.backend.model import LlamaModel, Vocabulary
 from specli.cgroups import memory_free_bytes
-from specli.chat import ChatTemplate
 from specli.engine.decode import never
 from specli.errors import ModelError
 from specli.memory import Need, Room, check_fit
@@ -19,6 +18,7 @@ from specli.models.compatibility import check_pair, check_sidecar
 from specli.models.header import architecture_of, file_bytes
 from specli.models.store import Located
 from specli.settings import Settings, context_size
+from specli.template import ChatTemplate
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def load_models(
             check_pair(large.vocabulary, one.vocabulary)
         n_ctx = context_size(settings.n_ctx, large.n_ctx_train)
         wanted = ContextSettings(n_ctx, n_rows, n_threads(settings))
-        template = _template(large, settings.chat_template)
+        template = _template(large, settings)
         context = stack.enter_context(LlamaContext(large, wanted, interrupted))
         names = context, target.name, large.vocabulary, template
         yield Models(*names, small, settings, interrupted, stack)
@@ -134,7 +134,8 @@ def _smaller(target: Located, need: Need, draft: Need | None, room: Room) -> str
     return f"{entry.alias}:{best.quant}" if entry and best else ""
 
 
-def _template(model: LlamaModel, path: Path | None) -> ChatTemplate | None:
+def _template(model: LlamaModel, settings: Settings) -> ChatTemplate | None:
+    path = settings.chat_template
     try:
         source = path.read_text(encoding="utf-8") if path else model.chat_template
     except OSError as error:
@@ -148,4 +149,4 @@ def _template(model: LlamaModel, path: Path | None) -> ChatTemplate | None:
         vocabulary.text(token).decode("utf-8", "replace")
         for token in (vocabulary.bos, vocabulary.eos)
     )
-    return ChatTemplate(source, bos, eos)
+    return ChatTemplate(source, bos, eos, settings.think)

@@ -9,6 +9,7 @@ from specli.errors import UsageError
 DEFAULT_TARGET = "demo"
 DEFAULT_N_CTX = 4096
 MAX_DRAFT_TOKENS = 64
+THINK = ("show", "hide", "off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,8 @@ class Settings:
     k: guesses in a round; None for as many as pay. n_ctx, draft_n_ctx: tokens; 0 for as many as the
     model was trained for; None for the default. n_threads: None for one per physical core.
     n_gpu_layers: -1 for all. seed: None for a new one. max_tokens: of one answer; None for as many
-    as the context holds. force: load models that do not fit into memory.
+    as the context holds. think: show or hide what the model thinks before it answers, or off to ask
+    it not to. force: load models that do not fit into memory.
     """
 
     k: int | None = None
@@ -56,12 +58,15 @@ class Settings:
     chat_template: Path | None = None
     stops: tuple[str, ...] = ()
     max_tokens: int | None = None
+    think: str = "hide"
     force: bool = False
 
     def __post_init__(self) -> None:
         """Raise UsageError where a value makes no sense."""
         _check("--draft-tokens", self.k or 0, 0, MAX_DRAFT_TOKENS)
         _check("--max-tokens", self.max_tokens or 0, 0, None)
+        if self.think not in THINK:
+            raise UsageError(f"--think is {self.think}, show, hide or off is wanted")
         for stop in self.stops:
             check_text("--stop", stop)
             if not stop:

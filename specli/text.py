@@ -4,6 +4,35 @@ import codecs
 from collections.abc import Sequence
 
 
+class StopStrings:
+    """Ends a text, which comes piece by piece, before the first of some strings.
+
+    Holds back what may become one.
+    """
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops = [stop for stop in stops if stop]
+        self._held = ""
+        self.found = False  # nothing more is wanted
+
+    def feed(self, text: str) -> str:
+        """Take text in; return what is certain to stay."""
+        return self._release(text, final=False)
+
+    def flush(self) -> str:
+        """Return what was held back: nothing more comes."""
+        return self._release("", final=True)
+
+    def _release(self, text: str, final: bool) -> str:
+        text = self._held + text
+        found = [at for stop in self._stops if (at := text.find(stop)) >= 0]
+        self.found = bool(found)
+        n_held = max((overlap(text, stop) for stop in self._stops), default=0)
+        end = min(found) if found else len(text) if final else len(text) - n_held
+        self._held = "" if found else text[end:]
+        return text[:end]
+
+
 class TextStream:
     """Turns the bytes of token after token into text.
 
@@ -13,29 +42,24 @@ class TextStream:
 
     def __init__(self, stops: Sequence[str] = ()) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._stops = [stop for stop in stops if stop]
-        self._held = ""
-        self.stopped = False  # a stop string was found: nothing more is wanted
+        self._stops = StopStrings(stops)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop string was found: nothing more is wanted."""
+        return self._stops.found
 
     def feed(self, data: bytes) -> str:
         """Take the bytes of one token in; return the text that is certain to stay."""
-        return self._release(self._decoder.decode(data), final=False)
+        return self._stops.feed(self._decoder.decode(data))
 
     def flush(self) -> str:
         """Return what was held back: nothing more comes."""
-        return self._release(self._decoder.decode(b"", final=True), final=True)
-
-    def _release(self, text: str, final: bool) -> str:
-        text = self._held + text
-        found = [at for stop in self._stops if (at := text.find(stop)) >= 0]
-        self.stopped = bool(found)
-        n_held = max((_overlap(text, stop) for stop in self._stops), default=0)
-        end = min(found) if found else len(text) if final else len(text) - n_held
-        self._held = "" if found else text[end:]
-        return text[:end]
+        rest = self._stops.feed(self._decoder.decode(b"", final=True))
+        return rest if self.stopped else rest + self._stops.flush()
 
 
-def _overlap(text: str, stop: str) -> int:
+def overlap(text: str, stop: str) -> int:
     """Return the length of the longest end of the text that begins the stop string."""
     longest = min(len(text), len(stop) - 1)
     return next((n for n in range(longest, 0, -1) if text.endswith(stop[:n])), 0)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from specli.assemble import Pair, Session, open_session
-from specli.chat import ChatTemplate, Done, Message, Text
+from specli.chat import Done, Message, Text
 from specli.errors import ModelError, PairError, UsageError
 from specli.models.store import Located
 from specli.settings import SamplingSettings, Settings
@@ -34,48 +34,6 @@ def answer(opened: Session, prompt: str, n: int) -> tuple[str, Done]:
     *events, done = opened.answerer.complete(prompt, n)
     assert isinstance(done, Done)
     return "".join(event.text for event in events if isinstance(event, Text)), done
-
-
-# --- templates
-
-
-def test_a_template_gets_what_templates_expect() -> None:
-    source = (
-        "{{ bos_token }}{% for m in messages %}{% if loop.index0 > 5 %}{% break %}{% endif %}\n"
-        "[{{ m['role'] }}] {{ m.content | trim }}{{ eos_token }}\n{% endfor %}"
-        "{% if add_generation_prompt %}[assistant]{% endif %}"
-    )
-    messages = [Message("system", " be brief "), Message("user", "hi")]
-    rendered = ChatTemplate(source, "<s>", "</s>").render(messages)
-    assert rendered == "<s>[system] be brief</s>\n[user] hi</s>\n[assistant]"
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "{% for",
-        "{{ raise_exception('no system role') }}",
-        "{{ messages.__class__.__mro__ }}",
-        "{{ ''.__class__.__base__.__subclasses__() }}",
-        "{{ messages[99].content }}",
-        "{% set _ = messages.append(1) %}",
-        "{{ cycler.__init__.__globals__.os.popen('true').read() }}",
-        "{{ 1 / 0 }}",
-        "{{ '{}'.format() }}",
-        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
-        "{% break %}",
-        "{{ " + "(" * 300 + "1" + ")" * 300 + " }}",
-    ],
-)
-def test_a_template_that_is_broken_or_hostile_is_refused(source: str) -> None:
-    with pytest.raises(ModelError, match="chat template"):
-        ChatTemplate(source, "", "").render([Message("user", "hi")])
-
-
-def test_a_template_finds_no_tools_and_json_as_it_is() -> None:
-    source = "{% if tools is not none %}TOOLS{% endif %}{{ {'a': 'é<'} | tojson }}"
-    source += "{% generation %}x{% endgeneration %}"
-    assert ChatTemplate(source, "", "").render([Message("user", "hi")]) == '{"a": "é<"}x'
 
 
 # --- answers

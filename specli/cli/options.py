@@ -84,6 +84,15 @@ class ModelOptions:
         list[str] | None,
         _option("Answer", "--stop", help="End the answer before this text. Can be repeated."),
     ] = None
+    think: Annotated[
+        str,
+        _option(
+            "Answer",
+            "--think",
+            metavar="show|hide|off",
+            help="What the model thinks before it answers: show, hide, or off to ask it not to.",
+        ),
+    ] = "hide"
     chat_template: Annotated[
         Path | None,
         _option("Answer", "--chat-template", help="A Jinja file instead of the model's template."),
@@ -188,6 +197,7 @@ class ModelOptions:
             chat_template=self.chat_template,
             stops=tuple(self.stop or ()),
             max_tokens=self.max_tokens,
+            think=self.think,
             force=self.force,
         )
 

@@ -31,8 +31,10 @@ class Output(Protocol):
 class HumanOutput:
     """The answer as text; a line of statistics after it."""
 
-    def __init__(self, with_stats: bool, ends_lines: bool) -> None:
-        """ends_lines: end each answer's last line, also in a pipe."""
+    def __init__(self, with_stats: bool, ends_lines: bool, think: str = "hide") -> None:
+        """ends_lines: end each answer's last line, also in a pipe. think: show writes thoughts."""
+        self._shows_thoughts = think == "show"
+        self._in_thought = False
         self._with_stats = with_stats
         self._waiting = Waiting()
         self._terminal = sys.stdout.isatty()
@@ -57,11 +59,11 @@ class HumanOutput:
             if event.n_total > LONG_PROMPT and event.n_done < event.n_total:
                 self._waiting.show("reading the prompt", event.n_done / event.n_total)
         elif isinstance(event, Text):
-            self._waiting.close()
-            self._last = event.text
-            write(terminal_safe(event.text) if self._terminal else event.text)
+            if self._shows_thoughts or not event.thought:
+                self._text(event)
         elif isinstance(event, Done):
             self._waiting.close()
+            self._in_thought = False
             self._warn(event.stats.reason_off)
             if event.stats.draft_muted and not event.stats.reason_off:
                 self._warn(event.stats.draft_muted, "only n-grams guess")
@@ -71,6 +73,14 @@ class HumanOutput:
                 if one_file() and not self._ends_lines and not self._last.endswith("\n"):
                     tell("")
                 tell(stats_line(event.stats, self._k, event.reason))
+
+    def _text(self, event: Text) -> None:
+        self._waiting.close()
+        if self._in_thought and not event.thought:
+            write("\n" if self._last.endswith("\n") else "\n\n")
+        self._in_thought = event.thought
+        self._last = event.text
+        write(terminal_safe(event.text) if self._terminal else event.text)
 
 
 class JsonOutput:

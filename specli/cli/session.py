@@ -38,7 +38,9 @@ def load_session(options: ModelOptions, conversation: bool = False) -> Iterator[
     """
     options = with_choices(options)
     settings = options.settings()
-    output: Output = JsonOutput() if options.json else HumanOutput(options.stats, conversation)
+    output: Output = (
+        JsonOutput() if options.json else HumanOutput(options.stats, conversation, options.think)
+    )
     interrupt, waiting = Interrupt(), Waiting()
     chosen = options.origins.get("draft")
     if options.draft == "none" and chosen and chosen.kind == "pair":
@@ -56,6 +58,8 @@ def load_session(options: ModelOptions, conversation: bool = False) -> Iterator[
             session = stack.enter_context(opened)
         if interrupt():
             raise Interrupted("interrupted")
+        if remark := session.answerer.remark:
+            say("hint", remark)
         output.start(session, settings)
         yield Ready(session, settings, output, interrupt)
 
