@@ -202,7 +202,7 @@ def test_the_model_is_given_what_was_answered() -> None:
     assert messages("s", turns) == [
         Message("system", "s"),
         *(Message("user", "hello"), Message("assistant", "Hi.")),
-        *(Message("user", "more?"), Message("assistant", "No, because")),
+        *(Message("user", "more?"), Message("assistant", "No, because", "hm")),
         Message("user", "now"),
     ]
     assert messages("", []) == []
