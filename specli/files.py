@@ -43,6 +43,8 @@ def check_place(path: Path) -> None:
     if path.is_dir():
         example = path / f"a{path.suffix}"
         raise UsageError(f"{path}: is a folder, a file is wanted", f"for example {example}")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path}: is no regular file")
     if not path.parent.is_dir():
         raise UsageError(f"{path}: there is no folder {path.parent}")
     try:

@@ -195,10 +195,15 @@ class Recorder:
             _mend(path)
 
     def write(self, record: Record) -> None:
-        """Write one record down, before the first one the setup."""
+        """Write one record down, before the first one the setup. Raises OSError, with none kept."""
         lines = line_of(record) if self._told else line_of(self._setup) + line_of(record)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(lines)
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(lines)
+        except OSError:
+            if self.path.exists():
+                _mend(self.path)
+            raise
         self._told = True
 
 

@@ -24,7 +24,8 @@ from specli.cli.waiting import Waiting
 from specli.config import PairChoice
 from specli.config_edit import save_pair
 from specli.engine.costs import N_MAX, measure_switch
-from specli.errors import Interrupted, PairError
+from specli.errors import Interrupted, PairError, SpecliError
+from specli.files import unwritable
 from specli.loaded import Models, load_models, reckon
 from specli.models.store import Located
 from specli.settings import DEFAULT_TARGET
@@ -53,6 +54,8 @@ def run_bench(options: ModelOptions, wanted: Wanted) -> None:
         said = report(trial.setup, trial.runs, reference, told)
         write("".join(f"{terminal_safe(line)}\n" for line in said))
     say("records", str(plan.out))
+    if trial.failure:
+        raise trial.failure
     if stopped:
         if wanted.save:
             say("saved", "nothing, as it was stopped")
@@ -74,10 +77,11 @@ class _Trial:
     bar: Waiting
     began: float
     setup: Setup | None = None
+    failure: SpecliError | None = None  # what stopped it, where that was not the user
     runs: list[Run] = field(default_factory=list)
 
     def hold(self) -> bool:
-        """Load, measure, run; say whether the user stopped it."""
+        """Load, measure, run; say whether it was stopped."""
         located = [draft for draft in self.drafts.values() if isinstance(draft, Located)]
         try:
             with load_models(
@@ -158,12 +162,17 @@ class _Trial:
 
         def write_run(run: Run) -> None:
             records: list[Record] = [run] if self.runs else [*passes, run]
-            for record in records:
-                recorder.write(record)
+            try:
+                for record in records:
+                    recorder.write(record)
+            except OSError as error:
+                self.failure = unwritable(self.plan.out, error)
             if self.options.json:
                 lines = [line_of(record) for record in records]
                 write("".join(lines if self.runs else [line_of(setup), *lines]))
             self.runs.append(run)
+            if self.failure:
+                raise Interrupted("the records cannot be written")
 
         return write_run
 

@@ -95,6 +95,8 @@ class _Plan:
 
 
 def _plan(wanted: Wanted, settings: Settings) -> _Plan:
+    if settings.max_tokens == 0:
+        raise UsageError("--max-tokens is 0, there is nothing to compare")
     quick, prompts = wanted.quick, load_prompts(wanted.prompts)
     most = len(prompts) if wanted.prompts else _PER_CATEGORY
     most = wanted.per_category or (_PER_CATEGORY_QUICK if quick else most)

@@ -26,6 +26,17 @@ def test_a_users_file_may_have_empty_lines(tmp_path: Path) -> None:
     assert [(p.id, p.category, p.text) for p in load_prompts(path)] == [("a", "b", "c\u2028d")]
 
 
+def test_a_users_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"id": "a", "category": "b", "text": "c"}')
+    assert [prompt.text for prompt in load_prompts(path)] == ["c"]
+
+
+def test_a_file_without_an_end_is_not_read_to_it() -> None:
+    with pytest.raises(UsageError, match="is larger than 50.0 MB"):
+        load_prompts(Path("/dev/zero"))
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -219,6 +220,24 @@ def test_ctrl_c_keeps_the_finished_runs_and_shows_their_table(
     assert not config_file().exists()  # of part of a benchmark nothing is kept for good
 
 
+def test_a_full_disk_ends_it_with_the_table_of_what_is_done(
+    specli: Specli, tmp_path: Path, few: list[object]
+) -> None:
+    out, before = tmp_path / "r.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, before[1]))
+    try:
+        done = specli(*few, "--repeat", "100000", "--out", out, "--save")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert done.code == 1
+    assert "category" in done.out
+    assert f"error: {out}: cannot be written: File too large" in done.err
+    for run in load(out).runs():
+        check_invariants(run)
+    assert out.read_bytes().endswith(b"\n")
+    assert not config_file().exists()
+
+
 BAD = [
     (["-d", "none"], 2, "without a draft there is nothing to compare"),
     (["-k", "0"], 2, "--draft-tokens is 0, which leaves nothing to compare"),
@@ -238,6 +257,7 @@ BAD = [
     (["--out", "{tmp}/prompts.jsonl"], 2, "exists already"),
     (["--out", "{tmp}/no/folder.jsonl"], 2, "there is no folder"),
     (["--out", "{tmp}"], 2, "is a folder"),
+    (["--out", "/dev/full"], 2, "/dev/full: is no regular file"),
     (["--out", "/proc/records.jsonl"], 1, "cannot be written"),
     (["--ctx", "30"], 2, "no prompt fits into a context of 30 tokens"),
     (["-t", "{tiny}/recurrent.gguf"], 4, "recurrent cannot drop rejected tokens"),

@@ -25,7 +25,7 @@ def test_places_that_cannot_be_are_refused(tmp_path: Path) -> None:
         check_page(tmp_path)
     with pytest.raises(UsageError, match="there is no folder"):
         check_page(tmp_path / "missing" / "a.html")
-    with pytest.raises(UsageError, match="not written over"):
+    with pytest.raises(UsageError, match="is no regular file"):
         check_page(Path(os.devnull))
     with pytest.raises(SpecliError, match="cannot be written"):
         check_page(Path("/proc/a.html"))
