@@ -17,11 +17,9 @@ _GRID = np.linspace(0.0, 1.0, 33)  # probabilities that all guesses so far are r
 _ROUNDS = 10.0  # that the running rate looks back on
 _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can guess again
 _PLAN_S = 0.06  # seconds of rounds that plans serve: making one takes some 0.2 ms
-# Tokens that a target decodes which prepares itself anew for each other number of them. What is
-# believed of another width is not certain: it has to pay for the change within so many rounds.
+# Tokens that a target decodes which prepares itself anew for each other number of them.
 _WIDTHS = 1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64
 _KEPT = tuple(width for width in _WIDTHS if width <= _HORIZON)
-_STAY = 2.0
 _MARGIN = 0.06  # by which a round with guesses has to promise more than one without
 _PROBES = 0.015  # share of the time that may go into looking whether drafting pays again
 
@@ -77,7 +75,8 @@ class AutoPlanner:
     go(n, p) = -rate T_draft + E max(stop(n), p a + max(stop, go)(n + 1, p a)),
     where a, the acceptance of the next guess, is known only once it is made. Where the target had
     better decode as many tokens as before, that is solved for each width, rounds of fewer tokens
-    being padded to it, and the best width is kept for a while (docs/adr/0009).
+    being padded to it. A width is left when what was missed by keeping it is worth the change, as
+    skis are bought when as much was paid to rent them (docs/adr/0009).
     """
 
     def __init__(
@@ -96,12 +95,15 @@ class AutoPlanner:
         self._plain = False  # whether this round has to be
         self._seen: Guess | None = None  # the guess that was not kept
         self._last = 0  # the width of the last round
+        self._behind_s = 0.0  # what a draft's first guess costs more than others, spread out
         self._turn = 0
+        self._n_planned = 0  # rounds since the last plan
+        self._missed = dict.fromkeys(_KEPT, 0.0)  # by not having had a width
         self._price = self._rate
         self._start()
         if target.switch_s:
             plans = (self._of_width(width) for width in _KEPT)
-            self._plan = max(plans, key=lambda plan: plan.value)
+            self._plan = max(plans, key=self._value)
         else:
             self._make_plan()
 
@@ -129,9 +131,9 @@ class AutoPlanner:
             return "stop"
         best, choice = float(self._stop[n]), _STOP
         if n_behind is not None and self._draft and n < _HORIZON:
-            go = float(np.interp(p, _GRID, self._plan.go[n])) - self._price * self._behind_s(
-                n_behind
-            )
+            behind_s = (self._draft.at(n_behind) - self._draft.at(1)) / _CATCH_UP
+            self._behind_s = self._behind_s if n else behind_s
+            go = float(np.interp(p, _GRID, self._plan.go[n])) - self._price * behind_s
             if go > best:
                 best, choice = go, _DRAFT
             elif n == 0 and self._probes(n_behind):
@@ -178,6 +180,7 @@ class AutoPlanner:
         self._last = self.width(done.n_drafted + 1)
         seconds = done.draft_s + done.target_s + done.host_s
         self._since_plan_s += seconds
+        self._n_planned += 1
         self._guard.observe(done)
         keep = 1.0 - 1.0 / _ROUNDS
         self._tokens = self._tokens * keep + len(done.tokens)
@@ -214,10 +217,15 @@ class AutoPlanner:
             self._plan = self._solved(np.arange(1, N_MAX + 1), _HORIZON)
             return
         self._turn = (self._turn + 1) % len(_KEPT)  # one other at a time: each takes its time
-        self._plan = self._of_width(int(self._plan.widths[0]))
-        other = self._of_width(_KEPT[self._turn])
-        if other.value - self._plan.value > self._price * self._target.switch_s / _STAY:
-            self._plan = other
+        width = _KEPT[self._turn]
+        self._plan, other = self._of_width(int(self._plan.widths[0])), self._of_width(width)
+        missed = (
+            self._missed[width] + (self._value(other) - self._value(self._plan)) * self._n_planned
+        )
+        self._missed[width] = max(0.0, missed)
+        self._n_planned = 0
+        if missed > self._price * self._target.switch_s:
+            self._plan, self._missed = other, dict.fromkeys(_KEPT, 0.0)
 
     def _of_width(self, least: int) -> "_Plan":
         """Return the plan for rounds that are padded to a width."""
@@ -244,6 +252,10 @@ class AutoPlanner:
                 following = np.maximum(go[n], stop[n])
         return _Plan(widths, stop, go)
 
+    def _value(self, plan: "_Plan") -> float:
+        """Return what a round is worth before its first guess."""
+        return float(max(plan.stop[0], plan.go[0, -1] - self._price * self._behind_s))
+
     def _best(self, n: int, p: float) -> float:
         """Return the value of going on from n guesses in the best way."""
         if n >= min(_HORIZON, self._n_max):
@@ -255,11 +267,6 @@ class AutoPlanner:
         reach = p * np.cumprod(np.full(self._n_max - n, a))
         run = np.cumsum(reach) + self._stop[n + 1 : self._n_max + 1]
         return max(float(run.max()), p * a + self._best(n + 1, p * a))
-
-    def _behind_s(self, n_behind: int) -> float:
-        """Return what the draft's first guess costs more than others, its reading spread out."""
-        assert self._draft
-        return (self._draft.at(n_behind) - self._draft.at(1)) / _CATCH_UP
 
     def _probes(self, n_behind: int) -> bool:
         """Say whether it is time to look if drafting pays again: where it could, were it right."""
@@ -285,11 +292,6 @@ class _Plan:
     widths: NDArray[np.int_]
     stop: NDArray[np.float64]
     go: NDArray[np.float64]
-
-    @property
-    def value(self) -> float:
-        """What a round is worth before the first guess."""
-        return float(max(self.stop[0], self.go[0, -1]))
 
 
 _STOP: Choice = "stop"

@@ -100,6 +100,14 @@ def test_a_width_is_kept_where_another_one_is_dear(clock: Clock, noise: float) -
     assert chosen >= 0.9 * max(speed(k) for k in (1, 3, 5, 7, 15))
 
 
+def test_no_width_is_kept_for_a_draft_that_is_not_asked(clock: Clock) -> None:
+    costs = GPU, {1: 1.2}
+    planner, sampler = auto(*costs, SWITCH), FakeSampler(1.0)
+    chosen = tokens_per_second(clock, planner, *costs, 4.0, sampler=sampler, switch_s=SWITCH, n=900)
+    plain = tokens_per_second(clock, 0, *costs, 4.0, sampler=sampler, switch_s=SWITCH, n=900)
+    assert chosen >= 0.97 * plain
+
+
 def test_four_rows_are_taken_where_three_cost_more() -> None:
     planner = auto({1: 1.0, 2: 1.1, 3: 2.5, 4: 1.3, 5: 2.6, 64: 60.0}, {1: 0.01})
     for _ in range(50):
