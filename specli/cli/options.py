@@ -153,6 +153,13 @@ class ModelOptions:
             show_default=False,
         ),
     ] = False
+    plain: Annotated[
+        bool, _option("Output", "--plain", help="Show the text as it is, not set as Markdown.")
+    ] = False
+    show_drafts: Annotated[
+        bool,
+        _option("Output", "--show-drafts", help="Mark accepted guesses and corrections in it."),
+    ] = False
     json: Annotated[
         bool,
         _option(
