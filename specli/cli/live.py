@@ -11,7 +11,7 @@ from specli.assemble import Session
 from specli.chat import AnswerEvent, Done, Text
 from specli.chat import Progress as PromptProgress
 from specli.cli.options import ModelOptions
-from specli.cli.output import HumanOutput, JsonOutput, Output, Remarks
+from specli.cli.output import LONG_PROMPT, HumanOutput, JsonOutput, Output, Remarks
 from specli.cli.screen import Screen, for_terminal
 from specli.cli.status_line import fitted, numbers, reading, thinking, thought
 from specli.cli.streams import say
@@ -126,7 +126,8 @@ class LiveOutput:
         self._thought_since: float | None = None
         self._n_thought = 0
         self._status: list[str] = []
-        self._status_at = float("-inf")
+        self._phase = ""
+        self._status_at = 0.0
 
     def start(self, session: Session, settings: Settings) -> None:
         """Warn where speculation is off though it was wanted."""
@@ -188,10 +189,10 @@ class LiveOutput:
         self._screen.end_line()
 
     def _read(self, progress: PromptProgress) -> None:
-        seconds = self._clock() - self._started
-        self._screen.write(
-            "", self._foot(lambda: reading(progress.n_done, progress.n_total, seconds))
-        )
+        if LONG_PROMPT < progress.n_total > progress.n_done:
+            seconds = self._clock() - self._started
+            said = reading(progress.n_done, progress.n_total, seconds)
+            self._screen.write("", self._foot("reading", lambda: said))
 
     def _show(self, done: Round | None) -> None:
         """Show the texts of a round."""
@@ -211,7 +212,7 @@ class LiveOutput:
             return
         width = self._screen.width
         step = self._body.feed(text, self._screen.can_replace(), width) if text else None
-        foot = self._foot(self._numbers)
+        foot = self._foot("answering", self._numbers)
         if step:
             self._screen.write(step.text, foot, replaces=step.replaces, rest=step.rest)
         else:
@@ -229,30 +230,28 @@ class LiveOutput:
         if self._thought_since is None:
             self._finish()
             self._thought_since, self._n_thought = self._clock(), 0
-            self._status_at = float("-inf")
         self._n_thought += len(thoughts) if is_over or not done else len(done.tokens)
         text = ""
         if self._style.think == "show":
             said = "".join(piece.text for piece in thoughts)
             text = f"{DIM}{for_terminal(said, self._screen.encoding)}{RESET}"
-        self._screen.write(text, self._foot(self._thinking))
+        self._screen.write(text, self._foot("thinking", self._thinking))
 
     def _fold(self) -> None:
         """End the thoughts: where they are hidden, one line stands for them."""
         said = thought(self._clock() - (self._thought_since or 0.0), self._n_thought)
         self._thought_since = None
-        self._status_at = float("-inf")
         self._screen.end_line()
         hidden = self._style.think != "show"
         self._screen.write(f"{DIM}{said}{RESET}\n" if hidden else "\n", rest="")
 
-    def _foot(self, parts: Callable[[], list[str]]) -> str:
-        """Return the status line; it says something new only so often."""
+    def _foot(self, phase: str, parts: Callable[[], list[str]]) -> str:
+        """Return the status line; in one phase it says something new only so often."""
         if not self._screen.status_width:
             return ""
         now = self._clock()
-        if now - self._status_at >= STATUS_S:
-            self._status, self._status_at = parts(), now
+        if phase != self._phase or now - self._status_at >= STATUS_S:
+            self._phase, self._status, self._status_at = phase, parts(), now
         return fitted(self._status, self._screen.status_width, self._screen.encoding)
 
     def _thinking(self) -> list[str]:
@@ -268,7 +267,7 @@ class LiveOutput:
 
 
 def mark(is_accepted: bool, colours: bool) -> str:
-    """Return the style of an accepted guess, or of a correction. Without colours they differ, too."""
+    """Return the style of an accepted guess or of a correction; they differ without colours, too."""
     if is_accepted:
         return "\x1b[32m" if colours else "\x1b[4m"
     return "\x1b[1;31m" if colours else "\x1b[7m"

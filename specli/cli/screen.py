@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from wcwidth import wcswidth, wcwidth
+from wcwidth import wcwidth
 
 from specli.cli.streams import one_file, write
 from specli.text import terminal_safe
@@ -26,9 +26,15 @@ _UNIT = re.compile(r"\x1b\[[0-9;]*m|.", re.DOTALL)
 LEAST_WIDTH, LEAST_HEIGHT = 20, 4  # of a screen that has room for a status line
 TAB = 8
 
-_PLAIN_MARKS = str.maketrans(
-    {"•": "*", "·": "|", "▌": "|", "─": "-", "━": "-", "…": "~", "’": "'", "‘": "'"}
-    | {"“": '"', "”": '"', "–": "-", "—": "-"}
+# Without Unicode: bullets, lines, dots, dashes and quotes look like these.
+_PLAIN_MARKS = {0x2022: "*", 0xB7: "|", 0x258C: "|", 0x2500: "-", 0x2501: "-", 0x2026: "~"}
+_PLAIN_MARKS |= {0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"', 0x2013: "-", 0x2014: "-"}
+
+# Of these, terminals do not agree on the width: soft hyphens, conjuncts of Indic scripts and Hangul,
+# and what makes one picture of several characters.
+_DISPUTED = re.compile(
+    "[\u00ad\u0900-\u0dff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u200d\u20e3\ufe00-\ufe0f"
+    "\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]"
 )
 
 
@@ -59,7 +65,7 @@ def advance(place: Place, text: str, width: int) -> Place:
             row, column, line_row = row + 1, 0, row + 1
         rows, column = _along(line, column, width)
         row += rows
-    return Place(row, column, line_row, place.sure and widths_agree(text))
+    return Place(row, column, line_row, place.sure and not _DISPUTED.search(text))
 
 
 def _along(line: str, column: int, width: int) -> tuple[int, int]:
@@ -78,14 +84,6 @@ def _along(line: str, column: int, width: int) -> tuple[int, int]:
             rows, column = rows + 1, 0
         column += cells
     return rows, column
-
-
-def widths_agree(text: str) -> bool:
-    """Say whether terminals that know grapheme clusters and those that do not see it as wide."""
-    if text.isascii():
-        return True
-    plain = "".join(c for c in _STYLE.sub("", text) if c not in "\n\t")
-    return wcswidth(plain) == sum(max(0, wcwidth(c)) for c in plain)
 
 
 def clipped(text: str, width: int) -> str:
@@ -111,19 +109,28 @@ def is_unicode(encoding: str) -> bool:
     return encoding.lower().replace("-", "").startswith("utf")
 
 
+def _terminal_size() -> tuple[int, int]:
+    """Return columns and rows of the terminal behind stdout; the usual ones where it has none."""
+    try:
+        columns, rows = os.get_terminal_size(sys.stdout.fileno())
+    except (OSError, ValueError):
+        return 80, 24
+    return columns or 80, rows or 24
+
+
 class Screen:
     """The one writer of an answer on a terminal. Each call is one write."""
 
     def __init__(
         self,
         out: Callable[[str], None] = write,
-        size: Callable[[], os.terminal_size] | None = None,
+        size: Callable[[], tuple[int, int]] = _terminal_size,
         encoding: str | None = None,
         has_status: bool | None = None,
     ) -> None:
         """has_status: a status line can be shown; by default, where stderr is this terminal."""
         self._out = out
-        self._size = size or (lambda: os.get_terminal_size(sys.stdout.fileno()))
+        self._size = size
         self.encoding = encoding or sys.stdout.encoding or "ascii"
         self._has_status = one_file() if has_status is None else has_status
         self._status = ""
@@ -131,7 +138,6 @@ class Screen:
         self._place = Place()  # since the beginning of what may be replaced
         self._width, self._height = self._size()
         self._is_lost = False
-        self.is_clean = True  # nothing has to be taken away
 
     def lose(self) -> None:
         """Know that the cursor may be anywhere: somebody else has written here."""
@@ -145,8 +151,8 @@ class Screen:
             self._status = ""
         width, height = self._size()
         if (width, height) != (self._width, self._height):
-            self._place = self._place.after_resize(self._width, max(1, width))
-            self._width, self._height = max(1, width), height
+            self._place = self._place.after_resize(self._width, width)
+            self._width, self._height = width, height
 
     @property
     def width(self) -> int:
@@ -158,11 +164,6 @@ class Screen:
         """Columns that a status line has; 0 where there is none."""
         has_room = self._width >= LEAST_WIDTH and self._height >= LEAST_HEIGHT
         return self._width - 1 if self._has_status and has_room else 0
-
-    @property
-    def is_mid_line(self) -> bool:
-        """Whether the text has come to a column that is not the first."""
-        return bool(self._place.column or self._held)
 
     def can_replace(self) -> bool:
         """Say whether what may be replaced is all on the screen still, and where."""
@@ -186,7 +187,7 @@ class Screen:
             before, self._held = Place(), ""
         shown, self._held, after = self._up_to_the_edge(before, self._held + text, status)
         if rest is not None:
-            sure = replaces or before.sure or not rest
+            sure = replaces or before.sure or len(rest) <= len(text)
             after = advance(Place(sure=sure), rest[: len(rest) - len(self._held)], self._width)
         if after.column >= self._width:
             status = ""  # nothing could be held back
@@ -196,11 +197,11 @@ class Screen:
         frame = f"{erase}{start}{shown}{foot}"
         if frame:
             self._out(self._encodable(f"{_BEGIN}{frame}{_END}" if erase or foot else frame))
-        self._status, self.is_clean = status, not (status or self._held)
+        self._status = status
 
     def close(self) -> None:
         """Take the status line away, and show what was held back."""
-        if not self.is_clean:
+        if self._status or self._held:
             self.write("")
 
     def end_line(self) -> None:

@@ -11,17 +11,20 @@ from pyte.modes import DECAWM
 from wcwidth import wcwidth
 
 
-class Strict(pyte.HistoryScreen):
+class Strict(pyte.Screen):
     """A screen that, as xterm does, forgets a pending wrap when the cursor moves."""
 
     def __init__(self, columns: int, lines: int) -> None:
-        super().__init__(columns, lines, history=100_000)
+        self.past: list[str] = []  # rows that have scrolled away
+        super().__init__(columns, lines)
 
     def _settle(self) -> None:
         self.cursor.x = min(self.cursor.x, self.columns - 1)
 
     def index(self) -> None:
         self._settle()
+        if self.cursor.y == self.lines - 1:
+            self.past.append(self._row(0))
         super().index()
 
     def reverse_index(self) -> None:
@@ -44,26 +47,25 @@ class Strict(pyte.HistoryScreen):
             super().draw(character)
 
     def resize(self, lines: int | None = None, columns: int | None = None) -> None:
-        """Cut, as xterm does; rows go at the top."""
-        gone = max(0, self.cursor.y + 1 - (lines or self.lines))
-        for y in range(gone):
-            self.history.top.append(self.buffer[y])
+        """Cut, as xterm does: rows below the cursor go first, then those at the top."""
+        n_gone = max(0, self.cursor.y + 1 - (lines or self.lines))
+        self.past += [self._row(y) for y in range(n_gone)]
+        rows = [self.buffer[y + n_gone] for y in range(lines or self.lines)]
+        y = self.cursor.y - n_gone
         super().resize(lines, columns)
-        self.cursor.y = min(self.cursor.y, self.lines - 1)
+        self.buffer.clear()
+        self.buffer.update(enumerate(rows))
+        self.cursor.y = y
         self._settle()
+
+    def _row(self, y: int) -> str:
+        line = self.buffer[y]
+        return "".join(line[x].data for x in range(max(line, default=-1) + 1)).rstrip()
 
     @property
     def rows(self) -> list[str]:
         """What is on the screen, without blanks at the ends of rows."""
-        return [row.rstrip() for row in self.display]
-
-    @property
-    def all_rows(self) -> list[str]:
-        """What is on the screen and what has scrolled away."""
-        past = (
-            "".join(line[x].data for x in range(self.columns)).rstrip() for line in self.history.top
-        )
-        return [*past, *self.rows]
+        return [self._row(y) for y in range(self.lines)]
 
 
 class Terminal:
