@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from specli.cli.keyboard import quiet_keys, silence
+from specli.cli.keyboard import quiet_keys, show_keys, silence
 
 
 def _nothing() -> None:
@@ -27,7 +27,6 @@ class Interrupt:
         self._asked = False
         self._tidy = tidy
         self._resumed = resumed
-        self._show_keys = _nothing
 
     def __call__(self) -> bool:
         """Say whether Ctrl-C was pressed since the listening began."""
@@ -45,7 +44,7 @@ class Interrupt:
             wanted[signal.SIGCONT] = self._resume
         before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
         try:
-            with quiet_keys() as self._show_keys:
+            with quiet_keys():
                 yield self
         finally:
             self._tidy()
@@ -55,7 +54,7 @@ class Interrupt:
     def _handle(self, _signal: int, _frame: FrameType | None) -> None:
         if self._asked:
             try:
-                self._show_keys()
+                show_keys()
                 self._tidy()
             finally:
                 os._exit(130)

@@ -22,7 +22,7 @@ def silence() -> Callable[[], None]:
     before = termios.tcgetattr(descriptor)
     quiet = [*before]
     # Raw, but for signals: what is typed ahead then is to the prompt as if it were typed at it.
-    quiet[0] &= ~(termios.ICRNL | termios.IXON)
+    quiet[0] &= ~termios.ICRNL
     quiet[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
 
     def restore() -> None:
@@ -35,13 +35,25 @@ def silence() -> Callable[[], None]:
 
 
 @contextmanager
-def quiet_keys() -> Iterator[Callable[[], None]]:
-    """Show no key for as long as the context lasts, which is given what ends it early."""
+def quiet_keys() -> Iterator[None]:
+    """Show no key for as long as the context lasts."""
     restore = silence()
     try:
-        yield restore
+        yield
     finally:
         restore()
+
+
+def show_keys() -> None:
+    """Undo every silence at once: the process ends here."""
+    with suppress(Exception):
+        import termios
+
+        if _is_ours():
+            now = termios.tcgetattr(sys.stdout.fileno())
+            now[0] |= termios.ICRNL
+            now[3] |= termios.ECHO | termios.ICANON | termios.IEXTEN
+            termios.tcsetattr(sys.stdout.fileno(), termios.TCSANOW, now)
 
 
 def _is_ours() -> bool:

@@ -267,7 +267,7 @@ class LiveOutput:
 
 
 def mark(is_accepted: bool, colours: bool) -> str:
-    """Return the style of an accepted guess or of a correction; they differ without colours, too."""
+    """Return the style of an accepted guess or of a correction: other ones without colours."""
     if is_accepted:
         return "\x1b[32m" if colours else "\x1b[4m"
     return "\x1b[1;31m" if colours else "\x1b[7m"

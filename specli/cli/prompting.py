@@ -1,17 +1,21 @@
 """What is typed at the prompt of a conversation: keys, history, completion."""
 
 import sys
+from codecs import lookup
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from io import TextIOWrapper
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from specli.cli.keyboard import quiet_keys
 from specli.cli.streams import say, tell
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings
+    from prompt_toolkit.output import Output
 
     from specli.cli.completion import Argument
     from specli.cli.session import Ready
@@ -24,37 +28,49 @@ def typed_lines(
 
     Ctrl-D ends it. Ctrl-C clears the line, and raises KeyboardInterrupt where it is empty.
     """
-    session = _session(words)
-    name, method = ready.session.pair.target.name, ready.session.method
-    tell(f"{name}, drafts by {method}. /help lists commands, Ctrl-D leaves.")
-    try:
-        while True:
-            line = session.prompt(prompt_continuation="  ")
-            _brackets_pastes(
-                session, True
-            )  # also what is pasted while an answer comes is one message
-            yield line
-    except EOFError:
-        return
-    finally:
-        _brackets_pastes(session, False)
+    with quiet_keys():  # what is typed between two prompts, Enter included, is for the next one
+        session = _session(words)
+        name, method = ready.session.pair.target.name, ready.session.method
+        tell(f"{name}, drafts by {method}. /help lists commands, Ctrl-D leaves.")
+        try:
+            while True:
+                line = session.prompt(prompt_continuation="  ")
+                _bracket_pastes(session, True)  # what is pasted into an answer is one message, too
+                yield line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        except EOFError:
+            return
+        finally:
+            _bracket_pastes(session, False)
 
 
 def _session(words: "Mapping[str, Argument]") -> "PromptSession[str]":
     from prompt_toolkit import PromptSession
-    from prompt_toolkit.output import create_output
+    from prompt_toolkit.application import create_app_session
 
     from specli.cli.completion import CommandCompleter
 
-    return PromptSession(
-        "> ",
-        multiline=True,
-        history=_history(),
-        key_bindings=_keys(),
-        completer=CommandCompleter(words),
-        complete_while_typing=False,
-        output=create_output(stdout=sys.stderr, always_prefer_tty=True),
-    )
+    if isinstance(sys.stdin, TextIOWrapper) and lookup(sys.stdin.encoding).name == "ascii":
+        sys.stdin.reconfigure(encoding="utf-8")  # what a keyboard sends that is not ASCII
+    with create_app_session(output=_output()):
+        return PromptSession(
+            "> ",
+            multiline=True,
+            history=_history(),
+            key_bindings=_keys(),
+            completer=CommandCompleter(words),
+            complete_while_typing=False,
+        )
+
+
+def _output() -> "Output":
+    """Return what draws the prompt on stderr."""
+    from prompt_toolkit.output import create_output
+    from prompt_toolkit.output.plain_text import PlainTextOutput
+    from prompt_toolkit.utils import is_dumb_terminal
+
+    if is_dumb_terminal():
+        return PlainTextOutput(sys.stderr)
+    return create_output(stdout=sys.stderr, always_prefer_tty=True)
 
 
 def _keys() -> "KeyBindings":
@@ -75,7 +91,7 @@ def _keys() -> "KeyBindings":
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 
-    @keys.add("c-c", filter=at_prompt)
+    @keys.add("c-c", filter=at_prompt, eager=True)  # before the one of a dumb prompt
     def _(event: KeyPressEvent) -> None:
         if event.current_buffer.text:
             event.current_buffer.reset()
@@ -85,7 +101,7 @@ def _keys() -> "KeyBindings":
     return keys
 
 
-def _brackets_pastes(session: "PromptSession[str]", wanted: bool) -> None:
+def _bracket_pastes(session: "PromptSession[str]", wanted: bool) -> None:
     """Let the terminal mark what is pasted, or not."""
     with suppress(OSError, ValueError):
         if wanted:

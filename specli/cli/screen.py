@@ -30,8 +30,8 @@ TAB = 8
 _PLAIN_MARKS = {0x2022: "*", 0xB7: "|", 0x258C: "|", 0x2500: "-", 0x2501: "-", 0x2026: "~"}
 _PLAIN_MARKS |= {0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"', 0x2013: "-", 0x2014: "-"}
 
-# Of these, terminals do not agree on the width: soft hyphens, conjuncts of Indic scripts and Hangul,
-# and what makes one picture of several characters.
+# Of these, terminals do not agree on the width: soft hyphens, conjuncts of Indic scripts and
+# Hangul, and what makes one picture of several characters.
 _DISPUTED = re.compile(
     "[\u00ad\u0900-\u0dff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u200d\u20e3\ufe00-\ufe0f"
     "\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]"

@@ -16,12 +16,15 @@ ROUND_S = 0.005  # 200 rounds a second
 STATUS = re.compile(r"tok/s|thinking \d|reading the prompt")
 
 
+STATUS_ON = Style()
+
+
 class Shown:
     """A LiveOutput on a screen. after: called after every write."""
 
     def __init__(
         self,
-        style: Style = Style(),
+        style: Style = STATUS_ON,
         columns: int = 80,
         lines: int = 24,
         encoding: str = "utf-8",

@@ -81,7 +81,8 @@ class Terminal:
             env={**os.environ, "TERM": "xterm-256color", **environment},
             dimensions=(lines, columns),
         )
-        self.screen.write_process_input = self.child.send
+        self.child.delaybeforesend = None
+        vars(self.screen)["write_process_input"] = self.child.send  # answers to questions
 
     def send(self, keys: str) -> None:
         self.child.send(keys.encode())
@@ -124,7 +125,7 @@ class Terminal:
 
 @contextmanager
 def terminal(
-    command: list[str], columns: int = 80, lines: int = 24, **environment: str
+    command: list[str], columns: int = 80, lines: int = 24, /, **environment: str
 ) -> Iterator[Terminal]:
     """Run a command on a terminal."""
     shown = Terminal(command, columns, lines, **environment)

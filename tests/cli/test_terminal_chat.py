@@ -1,0 +1,138 @@
+"""Conversations and answers of the real program on a terminal."""
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.live import STATUS
+from tests.cli.terminal import terminal
+from tests.cli.test_terminal_keys import CTRL_C, CTRL_D, NOT_UTF_8, prompted
+
+LONG = ("--temp", "1", "--ctx", "0", "--top-k", "0", "--top-p", "1", "--min-p", "0")
+
+
+def command(tiny: Path, name: str, *args: str) -> list[str]:
+    return [sys.executable, "-m", "specli", name, *args, "-t", str(tiny / "target.gguf")]
+
+
+def streams(rows: list[str]) -> bool:
+    """Say whether an answer is coming: a status line ends what is on the screen."""
+    return bool(STATUS.search(["", *filter(None, rows)][-1]))
+
+
+def test_keys_in_mid_answer_are_not_shown_but_kept(tiny: Path) -> None:
+    with terminal(command(tiny, "chat", *LONG)) as shown:
+        shown.until(prompted)
+        shown.send("hello\r")
+        shown.until(streams)
+        shown.send(CTRL_C)
+        shown.until("interrupted")
+        shown.until(prompted)
+        shown.send("again\r")
+        shown.until(streams)
+        shown.send("/stats\r")
+        for _ in range(5):
+            shown.read(0.05)
+            assert not any("/sta" in row for row in shown.screen.rows)
+        shown.child.kill(signal.SIGINT)  # unlike the key, it keeps what was typed
+        shown.until("draft_n_accepted")
+        shown.until(prompted)
+        assert not any(STATUS.search(row) for row in shown.screen.rows)
+        shown.send(CTRL_D)
+        assert shown.end() == 0
+
+
+def test_echo_comes_back_however_it_ends(tiny: Path) -> None:
+    """With a shell around it, so that the terminal outlives the process."""
+    line = " ".join(command(tiny, "run", "hello", *LONG))
+    script = f"trap : INT; {line}; echo left with $?; read answer"
+    with terminal(["sh", "-c", script]) as shown:
+        shown.until(streams)
+        assert not shown.child.getecho()
+        shown.send(CTRL_C)
+        shown.until("left with 130")
+        assert shown.child.getecho()
+
+
+def test_an_answer_and_a_resize(tiny: Path) -> None:
+    with terminal(command(tiny, "run", "hello", *LONG, "--plain"), 80, 12) as shown:
+        shown.until(streams)
+        shown.resize(40, 20)
+        before = len(shown.output)
+        shown.until(lambda rows: len(shown.output) > before + 3000)
+        assert len([row for row in shown.screen.rows if STATUS.search(row)]) <= 1
+        shown.send(CTRL_C)
+        assert shown.end() == 130
+        assert not any(STATUS.search(row) for row in shown.screen.rows)
+
+
+@pytest.mark.parametrize("where", ["TERM=dumb", "2>/dev/null"])
+def test_no_status_line(tiny: Path, where: str) -> None:
+    line = " ".join(command(tiny, "run", "hello", "-n", "40", "--temp", "0"))
+    line = f"{line} {where}" if where.startswith("2") else f"{where} {line}"
+    with terminal(["sh", "-c", line]) as shown:
+        assert shown.end() == 0
+        assert len(shown.output) > 40
+        assert b"\x1b7" not in shown.output
+        assert b"\x1b" not in shown.output or "dumb" not in where
+
+
+def test_without_utf_8_there_are_plain_marks_and_no_crash(tiny: Path) -> None:
+    args = (*LONG, "-n", "200", "--seed", "1")
+    with terminal(command(tiny, "run", "hello", *args), 80, 24, **NOT_UTF_8) as shown:
+        shown.until("200 tokens at")
+        assert shown.end() == 0
+        assert shown.output.isascii()
+        assert b"tok/s | " in shown.output
+
+
+def test_drafts_are_marked_without_colours(tiny: Path) -> None:
+    args = ("run", "hello", "-n", "60", "--temp", "1", "-k", "4", "--show-drafts", "--seed", "1")
+    draft = ("-d", str(tiny / "draft.gguf"))
+    with terminal([*command(tiny, *args), *draft], NO_COLOR="1") as shown:
+        assert shown.end() == 0
+        assert shown.screen.rows[0] == "guesses that were accepted, corrections"
+        assert shown.output.count(b"\x1b[4m") > 1 < shown.output.count(b"\x1b[7m")
+        assert not re.search(rb"\x1b\[[0-9;]*3\dm", shown.output)
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux breaks lines anew, pyte does not")
+def test_a_resize_leaves_no_debris_where_lines_are_broken_anew(tiny: Path, tmp_path: Path) -> None:
+    def tmux(*args: str) -> str:
+        done = subprocess.run(
+            ["tmux", "-S", str(tmp_path / "s"), "-f", "/dev/null", *args],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    def until(seen: Callable[[str], object]) -> str:
+        for _ in range(200):
+            text = tmux("capture-pane", "-p", "-t", "x", "-S", "-")
+            if seen(text):
+                return text
+            time.sleep(0.05)
+        raise AssertionError(text)
+
+    line = " ".join(["exec", *command(tiny, "chat", *LONG)])
+    tmux("new-session", "-d", "-s", "x", "-x", "100", "-y", "20", line)
+    try:
+        until(lambda text: "\n>" in text)
+        tmux("send-keys", "-t", "x", "hello", "Enter")
+        for columns in ("45", "130", "60"):
+            until(lambda text: len(STATUS.findall(text)) == 1)
+            tmux("resize-window", "-t", "x", "-x", columns)
+            until(lambda text: len(STATUS.findall(text)) == 1)
+        tmux("send-keys", "-t", "x", "C-c")
+        text = until(lambda text: "interrupted" in text.replace("\n", ""))
+        assert not STATUS.search(text)
+    finally:
+        tmux("kill-server")
