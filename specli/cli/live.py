@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from specli.assemble import Session
 from specli.chat import AnswerEvent, Done, Text
 from specli.chat import Progress as PromptProgress
+from specli.cli.markdown import Rendered, Step
 from specli.cli.options import ModelOptions
 from specli.cli.output import LONG_PROMPT, HumanOutput, JsonOutput, Output, Remarks
 from specli.cli.screen import Screen, for_terminal
@@ -21,7 +22,7 @@ from specli.models.store import Located
 from specli.settings import Settings
 
 if TYPE_CHECKING:
-    from specli.cli.markdown import Step
+    from specli.cli.typesetting import Typesetter
 
 STATUS_S = 0.1  # the status line changes no more often
 DIM, RESET = "\x1b[2m", "\x1b[0m"
@@ -71,26 +72,22 @@ def is_capable() -> bool:
 class Body(Protocol):
     """Turns the text of an answer into what to write."""
 
-    def feed(self, text: str, can_replace: bool, width: int) -> "Step":
+    def feed(self, text: str, can_replace: bool, width: int) -> Step:
         """Take in more text."""
 
-    def finish(self, can_replace: bool, width: int) -> "Step":
+    def finish(self, can_replace: bool, width: int) -> Step:
         """Take note that nothing more comes."""
 
 
 class Plain:
     """The text as it is."""
 
-    def feed(self, text: str, can_replace: bool, width: int) -> "Step":
+    def feed(self, text: str, can_replace: bool, width: int) -> Step:
         """Write it."""
-        from specli.cli.markdown import Step
-
         return Step(text)
 
-    def finish(self, can_replace: bool, width: int) -> "Step":
+    def finish(self, can_replace: bool, width: int) -> Step:
         """Write nothing."""
-        from specli.cli.markdown import Step
-
         return Step("")
 
 
@@ -112,10 +109,12 @@ class LiveOutput:
     def _make_body(self) -> Body:
         if self._style.plain or self._style.show_drafts:
             return Plain()
-        from specli.cli.markdown import Rendered
+        return Rendered(self._make_typesetter)
+
+    def _make_typesetter(self) -> "Typesetter":
         from specli.cli.typesetting import Typesetter
 
-        return Rendered(Typesetter(self._screen.encoding, self._style.colours))
+        return Typesetter(self._screen.encoding, self._style.colours)
 
     def _reset(self) -> None:
         """Forget the last answer."""

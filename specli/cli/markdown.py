@@ -1,9 +1,13 @@
 """Markdown that comes piece by piece: a block is shown as it comes, and set when it is complete."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from specli.cli.typesetting import Typesetter
+if TYPE_CHECKING:
+    from specli.cli.typesetting import Typesetter
 
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,}) *([^\s`]*).*\n")
 
@@ -42,11 +46,16 @@ class Rendered:
     more, or was moved by a resize, stays as it came.
     """
 
-    def __init__(self, typesetter: Typesetter) -> None:
-        self._setter = typesetter
+    def __init__(self, make_setter: "Callable[[], Typesetter]") -> None:
+        """make_setter: called once, when the first line is complete: it takes a while to load."""
+        self._make_setter = make_setter
         self._raw = ""  # what came after the last complete block
         self._code: _Code | None = None
         self._has_begun = False
+
+    @cached_property
+    def _setter(self) -> "Typesetter":
+        return self._make_setter()
 
     def feed(self, text: str, can_replace: bool, width: int) -> Step:
         """Take in more text. can_replace: what was given as rest, and since, is on the screen."""

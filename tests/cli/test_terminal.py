@@ -45,8 +45,8 @@ def watched(style: Style, columns: int, lines: int) -> Shown:
     """Return an output of which every write is looked at: at most one status line ends it."""
 
     def look() -> None:
-        first, *others = (*shown.foot_rows, "")
-        assert not any(others), shown.screen.rows
+        first = "".join(shown.foot_rows[:1])
+        assert not any(shown.foot_rows[1:]), shown.screen.rows
         assert not first or STATUS.search(first), shown.screen.rows
         assert not any(STATUS.search(row) for row in shown.text_rows), shown.screen.rows
         assert first or shown.screen.cursor.y < lines

@@ -25,14 +25,10 @@ UP, DOWN, CTRL_C, CTRL_D, CTRL_R, ALT_ENTER = "\x1b[A", "\x1b[B", "\x03", "\x04"
 NOT_UTF_8 = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 # columns, environment, the last key and the exit code that it leaves with
 KINDS: dict[str, tuple[int, dict[str, str], str, int]] = {
-    "40 columns": (40, {}, CTRL_C, 130),
-    "80 columns": (80, {}, CTRL_D, 0),
-    "200 columns": (200, {}, CTRL_C, 130),
-    "NO_COLOR": (80, {"NO_COLOR": "1"}, CTRL_D, 0),
-    "no UTF-8": (80, NOT_UTF_8, CTRL_C, 130),
+    "narrow": (40, {}, CTRL_C, 130),
+    "usual, without colours": (80, {"NO_COLOR": "1"}, CTRL_D, 0),
+    "wide, without UTF-8": (200, NOT_UTF_8, CTRL_C, 130),
 }
-
-
 COMPLETED = {
     "/he": "/help",
     "/k a": "/k auto",

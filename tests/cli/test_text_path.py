@@ -30,7 +30,7 @@ NASTY = [
     "é日🙂\u202e\u2028".encode(),
     b"\r\n\t",
 ]
-BYTES = st.binary(min_size=A_TIME, max_size=A_TIME * LONGEST)
+BYTES = st.binary(min_size=A_TIME * 8, max_size=A_TIME * LONGEST)
 
 
 def streams(data: bytes) -> Iterator[list[bytes]]:
