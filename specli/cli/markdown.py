@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -27,11 +27,10 @@ class Step:
 
 @dataclass(slots=True)
 class _Code:
-    """A code block that has begun. fence: what ends it, if it is as long."""
+    """A code block that has begun. fence: what ends it, if it is as long. colour: sets a line."""
 
     fence: str
-    language: str
-    lines: list[str] = field(default_factory=list)
+    colour: Callable[[str], str]
 
     def is_ended_by(self, line: str) -> bool:
         mark = line.strip()
@@ -97,7 +96,7 @@ class Rendered:
         complete, self._raw = self._setter.split(self._raw + line)
         done = self._setter.blocks(complete, width) if complete else ""
         if fence := _FENCE.fullmatch(self._raw):
-            self._code = _Code(fence[1], fence[2])
+            self._code = _Code(fence[1], self._setter.code(fence[2]))
             self._raw = ""
             done += self._setter.quiet(line)
         return done
@@ -107,5 +106,4 @@ class Rendered:
         if self._code.is_ended_by(line):
             self._code = None
             return self._setter.quiet(line)
-        self._code.lines.append(line)
-        return self._setter.code_line(self._code.lines, self._code.language)
+        return self._code.colour(line)

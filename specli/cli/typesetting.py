@@ -1,6 +1,6 @@
 """Complete blocks of Markdown, set for a terminal by rich."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from markdown_it import MarkdownIt
@@ -13,10 +13,9 @@ from rich.syntax import Syntax
 from rich.text import Text
 from rich.theme import Theme
 
+from specli.cli.code_colours import THEME, CodeColours
 from specli.text import terminal_safe
 
-LEXED_LINES = 300  # so many lines of code are looked at to colour the last of them
-_CODE_THEME = "ansi_dark"  # the terminal's own sixteen colours, on its own background
 _THEME = Theme({"markdown.code": "bold cyan", "markdown.code_block": "none"})
 _LISTS = ("bullet_list", "ordered_list")
 
@@ -90,16 +89,20 @@ class Typesetter:
             text = source.rstrip("\n")
         return f"{text}\n{blank}"
 
-    def code_line(self, lines: Sequence[str], language: str) -> str:
-        """Return the last of some lines of code, its syntax in colours."""
-        line = lines[-1].rstrip("\n")
-        if self._console.no_color or not line.strip():
-            return f"{line}\n"
-        lexed = lines[-LEXED_LINES:]
-        text = _highlighted("".join(lexed), language).split("\n", allow_blank=True)[len(lexed) - 1]
-        if text.plain != line:
-            return f"{line}\n"
-        return self._styled(text.render(self._console)) + "\n"
+    def code(self, language: str) -> Callable[[str], str]:
+        """Return what colours the next line of a code block in a language."""
+        if self._console.no_color:
+            return lambda line: line
+        colours = CodeColours(language)
+
+        def coloured(line: str) -> str:
+            parts = list(colours.line(line))
+            if "".join(part.text for part in parts) != line:
+                return line
+            parts[-1] = parts[-1]._replace(text=parts[-1].text.removesuffix("\n"))
+            return self._styled(parts) + "\n"
+
+        return coloured
 
     def quiet(self, line: str) -> str:
         """Return a line that is there for order's sake."""
@@ -135,7 +138,7 @@ def _kept(tokens: Iterable[Token]) -> Iterator[Token]:
 
 
 def _highlighted(code: str, language: str) -> Text:
-    text = Syntax(code, language or "text", theme=_CODE_THEME).highlight(code)
+    text = Syntax(code, language or "text", theme=THEME).highlight(code)
     text.no_wrap, text.overflow = True, "ignore"
     return text
 

@@ -211,6 +211,32 @@ def test_a_long_prompt_is_watched() -> None:
     assert shown.foot_rows[0].startswith("200.0 tok/s")
 
 
+def test_code_has_colours_also_where_a_string_goes_on() -> None:
+    shown = Shown(QUIET)
+    shown.play([*answer(CODE.replace("python", "python title=x")), DONE])
+    lines = [shown.screen.buffer[y] for y in range(6)]
+    assert (lines[1][0].fg, lines[1][4].fg) == ("brightblue", "brightgreen")  # def add
+    assert (lines[2][7].fg, lines[3][4].fg) == ("brown", "brown")  # the string
+    assert lines[4][4].fg == "brightblue"  # return
+    assert shown.screen.rows[:6] == CODE.replace("python", "python title=x").splitlines()
+
+
+def test_what_markdown_would_hide_is_shown() -> None:
+    hidden = "<div>html</div>\n\n[a]: http://x.y\n\nline\nline <b>\n\n![alt](http://z)\n"
+    shown = Shown(QUIET)
+    shown.play([*answer(hidden), DONE])
+    rows = [row for row in shown.screen.rows if row]
+    assert rows[:4] == ["<div>html</div>", "[a]: http://x.y", "line", "line <b>"]
+    assert "alt" in rows[4]
+
+
+def test_a_table_that_does_not_fit_stays_as_it_came() -> None:
+    table = f"| a | b |\n|---|---|\n| {'x' * 50} | {'y' * 50} |\n"
+    shown = Shown(QUIET, columns=60)
+    shown.play([*answer(f"{table}\n"), DONE])
+    assert "".join(shown.screen.rows).replace(" ", "") == re.sub(r"[\n ]", "", table)
+
+
 def test_thoughts_are_folded_to_one_line() -> None:
     shown = Shown(Style())
     shown.play([*answer("Let me see. " * 10, thought=True)])
