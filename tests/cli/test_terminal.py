@@ -152,6 +152,7 @@ def test_a_resize_in_mid_answer_leaves_no_debris(style: Style, columns: int, lin
         assert len(rows) <= 1
         assert not rows or shown.foot_rows[0] == rows[0]
         assert not any(shown.foot_rows[1:])
+    assert not re.search(r"\x1b\[\d*A", "".join(shown.frames))  # nobody knows how far up it is
     squeezed = re.sub(r"\s", "", "".join(shown.all_rows))
     assert squeezed.endswith(re.sub(r"\s", "", text)[-len(text) // 2 :])
 
@@ -162,6 +163,17 @@ def test_a_block_that_has_scrolled_away_stays_as_it_came() -> None:
     shown.play([*answer(f"{tall}\nThe **end**.\n\n"), DONE])
     rows = [row for row in shown.all_rows if row]
     assert rows == [*tall.splitlines(), "The end."]
+
+
+@pytest.mark.parametrize("n_lines", [7, 8, 9, 10, 11, 12])
+def test_a_block_as_tall_as_the_screen_is_there_once(n_lines: int) -> None:
+    block = "".join(f"line {i} of **one** block\n" for i in range(n_lines))
+    shown = Shown(Style(), 80, 10)
+    shown.play([*answer(f"The first.\n\n{block}\n"), DONE])
+    rows = [row for row in shown.all_rows if row]
+    assert rows[0] == "The first."
+    assert "\n".join(rows[1:]).replace("**", "") == block.replace("**", "").rstrip()
+    assert ("**" in "".join(rows)) == (n_lines > 8)
 
 
 def test_a_picture_of_disputed_width_stays_as_it_came() -> None:
@@ -279,7 +291,8 @@ def test_after_a_stop_nothing_that_others_wrote_is_replaced() -> None:
 
 def test_the_models_control_sequences_are_text() -> None:
     evil = (
-        "\x1b[2J\x1b]8;;http://evil\x07link\x1b]8;;\x07 [a](http://x.y) &#27;[31m &#x9b;2J "
+        "\x1b[2J\x1b]8;;http://evil\x07link\x1b]8;;\x07 [a](http://x.y) "
+        "&#27;[31m &#x9b;2J &#13;&#12;&#8; "
         "\x9b31m `\x1b[5m` \x00\x07\x0b\n\n```\x1b[1m\n\x1b[2Jcode\x9b\n```\n| \x1b | b |\n|--|--|"
         "\n\n"
     )
