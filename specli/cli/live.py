@@ -14,7 +14,7 @@ from specli.cli.markdown import Rendered, Step
 from specli.cli.options import ModelOptions
 from specli.cli.output import LONG_PROMPT, HumanOutput, JsonOutput, Output, Remarks
 from specli.cli.screen import Screen, for_terminal
-from specli.cli.status_line import fitted, numbers, reading, thinking, thought
+from specli.cli.status_line import DIM, RESET, fitted, numbers, reading, thinking, thought
 from specli.cli.streams import say
 from specli.engine.stats import Stats
 from specli.engine.types import Costs, Round
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from specli.cli.typesetting import Typesetter
 
 STATUS_S = 0.1  # the status line changes no more often
-DIM, RESET = "\x1b[2m", "\x1b[0m"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,25 +196,20 @@ class LiveOutput:
         """Show the texts of a round."""
         pieces, self._pieces = self._pieces, []
         thoughts = [piece for piece in pieces if piece.thought]
+        said = [piece for piece in pieces if not piece.thought]
         if thoughts:
-            self._think(thoughts, done, is_over=len(thoughts) < len(pieces))
-        if len(thoughts) < len(pieces) and self._thought_since is not None:
-            self._fold()
-        is_corrected = done is not None and done.n_accepted < done.n_drafted
-        text = "".join(
-            self._marked(piece, is_corrected and piece is pieces[-1])
-            for piece in pieces
-            if not piece.thought
-        )
-        if thoughts and not text:
-            return
-        width = self._screen.width
-        step = self._body.feed(text, self._screen.can_replace(), width) if text else None
-        foot = self._foot("answering", self._numbers)
-        if step:
-            self._screen.write(step.text, foot, replaces=step.replaces, rest=step.rest)
-        else:
-            self._screen.write("", foot)
+            self._think(thoughts, done, is_over=bool(said))
+        if said:
+            if self._thought_since is not None:
+                self._fold()
+            is_corrected = done is not None and done.n_accepted < done.n_drafted
+            self._answer("".join(self._marked(p, is_corrected and p is pieces[-1]) for p in said))
+        elif not thoughts:
+            self._screen.write("", self._current_foot())
+
+    def _answer(self, text: str) -> None:
+        step = self._body.feed(text, self._screen.can_replace(), self._screen.width)
+        self._screen.write(step.text, self._current_foot(), replaces=step.replaces, rest=step.rest)
 
     def _marked(self, piece: Text, is_corrected: bool) -> str:
         """Return a text, with marks where guesses are to be seen."""
@@ -234,7 +228,7 @@ class LiveOutput:
         if self._style.think == "show":
             said = "".join(piece.text for piece in thoughts)
             text = f"{DIM}{for_terminal(said, self._screen.encoding)}{RESET}"
-        self._screen.write(text, self._foot("thinking", self._thinking))
+        self._screen.write(text, self._current_foot())
 
     def _fold(self) -> None:
         """End the thoughts: where they are hidden, one line stands for them."""
@@ -243,6 +237,11 @@ class LiveOutput:
         self._screen.end_line()
         hidden = self._style.think != "show"
         self._screen.write(f"{DIM}{said}{RESET}\n" if hidden else "\n", rest="")
+
+    def _current_foot(self) -> str:
+        if self._thought_since is None:
+            return self._foot("answering", self._numbers)
+        return self._foot("thinking", self._thinking)
 
     def _foot(self, phase: str, parts: Callable[[], list[str]]) -> str:
         """Return the status line; in one phase it says something new only so often."""

@@ -1,5 +1,7 @@
 """Complete blocks of Markdown, set for a terminal by rich."""
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -17,6 +19,7 @@ from specli.cli.code_colours import THEME, CodeColours
 from specli.text import terminal_safe
 
 _THEME = Theme({"markdown.code": "bold cyan", "markdown.code_block": "none"})
+_FENCES = re.compile(r"^\s*(```+|~~~+).*$", re.MULTILINE)
 _LISTS = ("bullet_list", "ordered_list")
 
 
@@ -52,9 +55,9 @@ class Typesetter:
     """Sets Markdown. Of control sequences it writes styles only, and only its own."""
 
     def __init__(self, encoding: str, colours: bool) -> None:
-        # HTML is text like any other: taken as HTML, nobody would see it. So are definitions.
+        # HTML is text like any other: taken as HTML, nobody would see it. So are the rest of these.
         self._parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-        self._parser.disable("reference")
+        self._parser.disable(["reference", "entity"])
         self._console = Console(force_terminal=True, theme=_THEME, no_color=not colours)
         self._system = self._console._color_system or ColorSystem.STANDARD
         self._encoding = encoding
@@ -83,10 +86,11 @@ class Typesetter:
         options = self._console.options.update(width=width)
         options.encoding = self._encoding
         document = _Document(list(_kept(self._parser.parse(source))))
-        lines = Segment.split_lines(self._console.render(document, options))
-        text = "\n".join(self._styled(_stripped(line)) for line in lines).strip("\n")
-        if not text or text.count("…") > source.count("…"):  # a table that is too wide
-            text = source.rstrip("\n")
+        lines = [*map(_stripped, Segment.split_lines(self._console.render(document, options)))]
+        said = "".join(segment.text for line in lines for segment in line)
+        text = "\n".join(map(self._styled, lines)).strip("\n")
+        if _characters(said) != _characters(_FENCES.sub("", source)):
+            text = source.rstrip("\n")  # as in a table that is too wide: nothing may get lost
         return f"{text}\n{blank}"
 
     def code(self, language: str) -> Callable[[str], str]:
@@ -135,6 +139,11 @@ def _kept(tokens: Iterable[Token]) -> Iterator[Token]:
             for child in token.children
         ]
         yield replace(token, children=children)
+
+
+def _characters(text: str) -> Counter[str]:
+    """Count letters and digits."""
+    return Counter(filter(str.isalnum, text))
 
 
 def _highlighted(code: str, language: str) -> Text:

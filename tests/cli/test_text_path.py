@@ -15,6 +15,7 @@ from specli.cli.output import HumanOutput
 from specli.cli.screen import Screen
 from specli.engine.stats import Stats
 from specli.text import TextStream, terminal_safe
+from tests.cli.live import Shown, answer
 
 A_TIME, LONGEST = 25, 24  # so many streams of so many bytes at most make one example
 EXAMPLES = 10_000 // A_TIME
@@ -103,3 +104,40 @@ def test_set_as_markdown_no_order_of_the_model_is_left(data: bytes) -> None:
             onto_terminal.event(event)
         assert not ORDERS.search(ours.sub("", "".join(frames)))
         frames.clear()
+
+
+PARTS = [
+    *("# ", "- ", "1. ", "2) ", "```\n", "```py\n", "~~~\n", "> ", "|a|b|\n|-|-|\n", "|c|d|e|\n"),
+    *(
+        "\n",
+        "\n\n",
+        "    ",
+        "  ",
+        "word ",
+        "**",
+        "`",
+        "*",
+        "<b>",
+        "<div>\n",
+        "---\n",
+        "===\n",
+        "\t",
+    ),
+    *("* ", "\\", "日本", "[r]: z\n", "[x](y)", "![i](j)", "&amp;", "&#27;[2J", "long" * 12),
+]
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+@given(st.lists(st.sampled_from(PARTS), max_size=25), st.integers(1, 6), st.sampled_from([20, 80]))
+def test_no_letter_is_lost_in_markdown_and_nothing_tears(
+    parts: list[str], size: int, columns: int
+) -> None:
+    shown = Shown(Style(with_stats=False), columns, 8)
+    shown.after = lambda: check(not any(shown.foot_rows))
+    shown.play([*answer("".join(parts), size), Done("eog", Stats("both"))])
+    wanted, found = ("".join(text) for text in (parts, shown.all_rows))
+    assert sorted(filter(str.isalnum, wanted)) == sorted(filter(str.isalnum, found))
+
+
+def check(holds: bool) -> None:
+    assert holds
