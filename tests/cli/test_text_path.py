@@ -72,24 +72,23 @@ def events(tokens: list[bytes]) -> list[Text | Done]:
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
 @given(BYTES)
 def test_what_is_printed_is_what_was_decoded(data: bytes) -> None:
+    all_tokens = [*streams(data)]
     with pytest.MonkeyPatch.context() as patch:
-        pipe, terminal = Stdout(is_terminal=False), Stdout(is_terminal=True)
-        patch.setattr(sys, "stdout", pipe)
+        patch.setattr(sys, "stdout", pipe := Stdout(is_terminal=False))
         into_pipe = HumanOutput(with_stats=False, ends_lines=False)
-        patch.setattr(sys, "stdout", terminal)
-        onto_terminal = LiveOutput(PLAIN, Screen(size=lambda: (40, 24), has_status=True))
-        for tokens in streams(data):
-            decoded = b"".join(tokens).decode("utf-8", "replace")
-            patch.setattr(sys, "stdout", pipe)
+        for tokens in all_tokens:
             for event in events(tokens):
                 into_pipe.event(event)
-            assert pipe.written() == decoded.encode()
-            patch.setattr(sys, "stdout", terminal)
+            assert pipe.written() == b"".join(tokens).decode("utf-8", "replace").encode()
+        patch.setattr(sys, "stdout", terminal := Stdout(is_terminal=True))
+        onto_terminal = LiveOutput(PLAIN, Screen(size=lambda: (40, 24), has_status=True))
+        for tokens in all_tokens:
             for event in events(tokens):
                 onto_terminal.event(event)
             printed = OURS.sub("", terminal.written().decode())
+            decoded = terminal_safe(b"".join(tokens).decode("utf-8", "replace"))
             assert not ORDERS.search(printed)
-            assert printed.removesuffix("\n") == terminal_safe(decoded).removesuffix("\n")
+            assert printed.removesuffix("\n") == decoded.removesuffix("\n")
 
 
 @settings(max_examples=30, suppress_health_check=list(HealthCheck), deadline=None)
