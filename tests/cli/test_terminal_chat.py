@@ -51,6 +51,29 @@ def test_keys_in_mid_answer_are_not_shown_but_kept_and_echo_comes_back(tiny: Pat
         assert shown.child.getecho()
 
 
+TWICE = """
+import os, signal
+from specli.cli.interrupt import Interrupt
+with Interrupt(lambda: print("tidy", flush=True)).listening():
+    os.kill(os.getpid(), signal.SIGINT)
+    input("quiet")
+    os.kill(os.getpid(), signal.SIGINT)
+    print("never", flush=True)
+"""
+
+
+def test_a_second_ctrl_c_ends_at_once_and_leaves_a_terminal_that_echoes() -> None:
+    root = Path(__file__).parents[2]
+    script = f"PYTHONPATH={root} {sys.executable} -c '{TWICE}'; echo left with $?; read answer"
+    with terminal(["sh", "-c", script]) as shown:
+        shown.until("quiet")
+        assert not shown.child.getecho()
+        shown.send("secret\n")
+        shown.until("left with 130")
+        assert [row for row in shown.screen.rows if row] == ["quiettidy", "left with 130"]
+        assert shown.child.getecho()
+
+
 def test_there_is_no_status_line_where_there_cannot_be_one(tiny: Path) -> None:
     line = " ".join(command(tiny, "run", "hello", "-n", "40", "--temp", "0"))
     with (
