@@ -53,13 +53,12 @@ def make_output(options: ModelOptions, conversation: bool) -> Output:
     """Return what shows a session, as the options and what stdout is want it."""
     if options.json:
         return JsonOutput()
-    think = str(getattr(options, "think", None) or "hide")
     if not is_capable():
         if options.show_drafts:
             say("hint", "--show-drafts marks guesses on a terminal only")
-        return HumanOutput(options.stats, conversation, think)
+        return HumanOutput(options.stats, conversation, options.think)
     colours = not os.environ.get("NO_COLOR")
-    style = Style(options.stats, options.plain, options.show_drafts, think, colours)
+    style = Style(options.stats, options.plain, options.show_drafts, options.think, colours)
     return LiveOutput(style, Screen())
 
 

@@ -16,7 +16,7 @@ Specli = Callable[..., Result]
 
 def prompt(child: "pexpect.spawn[str]") -> None:
     """Wait until the prompt listens: it has drawn itself and turned the cursor on again."""
-    child.expect(r">[^\n]*\x1b\[\?25h")
+    child.expect(r">[^\n]*\x1b\[\?12l\x1b\[\?25h")
 
 
 @contextmanager
