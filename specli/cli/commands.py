@@ -262,7 +262,10 @@ def _short(text: str) -> str:
 
 
 _MOST_BYTES = 32  # of a token, in any text worth reading
-_KEYS = "Ctrl-C stops an answer and clears a line; on an empty line it leaves, as Ctrl-D does."
+_KEYS = (
+    "Alt-Enter begins a new line, Tab completes, Ctrl-R searches what was typed before. Ctrl-C"
+    " stops an answer and clears a line; on an empty line it leaves, as Ctrl-D does."
+)
 COMMANDS: Mapping[str, Command] = {
     "/help": Command("", "", "show this", _help),
     "/model": Command("[NAME]", "model", "show the target, or load another", _model),

@@ -6,6 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from specli.cli.keyboard import quiet_keys, show_keys, silence
+
+
+def _nothing() -> None:
+    return
+
 
 class Interrupt:
     """Remembers that the user pressed Ctrl-C; call it to ask.
@@ -14,8 +20,13 @@ class Interrupt:
     while the first is still being obeyed ends the process at once.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, tidy: Callable[[], None] = _nothing, resumed: Callable[[], None] = _nothing
+    ) -> None:
+        """tidy: called when a listening ends, however it ends. resumed: after Ctrl-Z and fg."""
         self._asked = False
+        self._tidy = tidy
+        self._resumed = resumed
 
     def __call__(self) -> bool:
         """Say whether Ctrl-C was pressed since the listening began."""
@@ -23,15 +34,32 @@ class Interrupt:
 
     @contextmanager
     def listening(self) -> Iterator[Callable[[], bool]]:
-        """Catch Ctrl-C for as long as the context lasts, which is given this question."""
+        """Catch Ctrl-C for as long as the context lasts, which is given this question.
+
+        Keys typed meanwhile are not shown.
+        """
         self._asked = False
-        before = signal.signal(signal.SIGINT, self._handle)
+        wanted = {signal.SIGINT: self._handle}
+        if hasattr(signal, "SIGCONT"):
+            wanted[signal.SIGCONT] = self._resume
+        before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
         try:
-            yield self
+            with quiet_keys():
+                yield self
         finally:
-            signal.signal(signal.SIGINT, before)
+            self._tidy()
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def _handle(self, _signal: int, _frame: FrameType | None) -> None:
         if self._asked:
-            os._exit(130)
+            try:
+                show_keys()
+                self._tidy()
+            finally:
+                os._exit(130)
         self._asked = True
+
+    def _resume(self, _signal: int, _frame: FrameType | None) -> None:
+        silence()  # the shell has set its own terminal modes meanwhile
+        self._resumed()

@@ -153,6 +153,24 @@ class ModelOptions:
             show_default=False,
         ),
     ] = False
+    plain: Annotated[
+        bool,
+        _option(
+            "Output",
+            "--plain/--no-plain",
+            help="On a terminal, show the text as it is, not set as Markdown.",
+            show_default=False,
+        ),
+    ] = False
+    show_drafts: Annotated[
+        bool,
+        _option(
+            "Output",
+            "--show-drafts/--no-show-drafts",
+            help="On a terminal, mark accepted guesses and corrections in the text.",
+            show_default=False,
+        ),
+    ] = False
     json: Annotated[
         bool,
         _option(

@@ -27,31 +27,60 @@ class Output(Protocol):
     def event(self, event: AnswerEvent) -> None:
         """Show an event of an answer."""
 
+    def close(self) -> None:
+        """Take away what is there only for now, however the answer ended."""
 
-class HumanOutput:
-    """The answer as text; a line of statistics after it."""
+    def resumed(self) -> None:
+        """Notice that the terminal was somebody else's for a while."""
 
-    def __init__(self, with_stats: bool, ends_lines: bool, think: str = "hide") -> None:
-        """ends_lines: end each answer's last line, also in a pipe. think: show writes thoughts."""
-        self._shows_thoughts = think == "show"
-        self._in_thought = False
+
+class Remarks:
+    """What is said beside an answer: why speculation is off, each reason once; statistics."""
+
+    def __init__(self, with_stats: bool) -> None:
         self._with_stats = with_stats
-        self._waiting = Waiting()
-        self._terminal = sys.stdout.isatty()
-        self._ends_lines = ends_lines or self._terminal
         self._k: int | None = None
-        self._last = "\n"
-        self._warned: set[str] = set()
+        self._said: set[str] = set()
 
     def start(self, session: Session, settings: Settings) -> None:
         """Warn where speculation is off though it was wanted."""
         self._k = settings.k
         self._warn(session.reason_off)
 
+    def warn(self, done: Done) -> None:
+        """Warn where speculation went off in an answer."""
+        self._warn(done.stats.reason_off)
+        if done.stats.draft_muted and not done.stats.reason_off:
+            self._warn(done.stats.draft_muted, "only n-grams guess")
+
+    def tell_stats(self, done: Done) -> None:
+        """Tell the statistics of an answer, where they are wanted."""
+        if self._with_stats:
+            tell(stats_line(done.stats, self._k, done.reason))
+
     def _warn(self, reason: str, what: str = "speculation is off") -> None:
-        if reason and reason not in self._warned:
-            self._warned.add(reason)
+        if reason and reason not in self._said:
+            self._said.add(reason)
             say("warning", f"{what}: {reason}")
+
+
+class HumanOutput:
+    """The answer as text; a line of statistics after it."""
+
+    def __init__(self, with_stats: bool, ends_lines: bool, think: str = "hide") -> None:
+        """ends_lines: end each answer's last line, also in a pipe. think: show writes thoughts."""
+        self._remarks = Remarks(with_stats)
+        self._with_stats = with_stats
+        self._waiting = Waiting()
+        self._terminal = sys.stdout.isatty()
+        self._ends_lines = ends_lines or self._terminal
+        self._shows_thoughts = think == "show"
+        self._in_thought = False
+        self._last = "\n"
+
+    def start(self, session: Session, settings: Settings) -> None:
+        """Warn where speculation is off though it was wanted."""
+        self._remarks.start(session, settings)
 
     def event(self, event: AnswerEvent) -> None:
         """Write text as it comes, byte for byte into a pipe, harmless on a terminal."""
@@ -62,17 +91,14 @@ class HumanOutput:
             if self._shows_thoughts or not event.thought:
                 self._text(event)
         elif isinstance(event, Done):
-            self._waiting.close()
-            self._in_thought = False
-            self._warn(event.stats.reason_off)
-            if event.stats.draft_muted and not event.stats.reason_off:
-                self._warn(event.stats.draft_muted, "only n-grams guess")
-            if self._ends_lines:
-                write("\n")
-            if self._with_stats:
-                if one_file() and not self._ends_lines and not self._last.endswith("\n"):
-                    tell("")
-                tell(stats_line(event.stats, self._k, event.reason))
+            self._done(event)
+
+    def close(self) -> None:
+        """Take the progress bar away."""
+        self._waiting.close()
+
+    def resumed(self) -> None:
+        """Go on after a stop."""
 
     def _text(self, event: Text) -> None:
         self._waiting.close()
@@ -81,6 +107,16 @@ class HumanOutput:
         self._in_thought = event.thought
         self._last = event.text
         write(terminal_safe(event.text) if self._terminal else event.text)
+
+    def _done(self, done: Done) -> None:
+        self._waiting.close()
+        self._in_thought = False
+        self._remarks.warn(done)
+        if self._ends_lines:
+            write("\n")
+        if self._with_stats and one_file() and not self._ends_lines and self._last[-1:] != "\n":
+            tell("")
+        self._remarks.tell_stats(done)
 
 
 class JsonOutput:
@@ -94,6 +130,12 @@ class JsonOutput:
         """Write a text or a done event."""
         if isinstance(event, Text | Done):
             self._write(event)
+
+    def close(self) -> None:
+        """Do nothing: each line is whole."""
+
+    def resumed(self) -> None:
+        """Go on after a stop."""
 
     def _write(self, event: Event) -> None:
         write(json.dumps(event.as_dict(), ensure_ascii=sys.stdout.isatty()) + "\n")

@@ -9,8 +9,9 @@ from specli.assemble import Pair, Session, open_session
 from specli.cli.choices import with_choices
 from specli.cli.downloads import Downloads
 from specli.cli.interrupt import Interrupt
+from specli.cli.live import make_output
 from specli.cli.options import ModelOptions
-from specli.cli.output import HumanOutput, JsonOutput, Output
+from specli.cli.output import Output
 from specli.cli.streams import say
 from specli.cli.waiting import Waiting
 from specli.errors import Interrupted, PairError
@@ -38,10 +39,8 @@ def load_session(options: ModelOptions, conversation: bool = False) -> Iterator[
     """
     options = with_choices(options)
     settings = options.settings()
-    output: Output = (
-        JsonOutput() if options.json else HumanOutput(options.stats, conversation, options.think)
-    )
-    interrupt, waiting = Interrupt(), Waiting()
+    output = make_output(options, conversation)
+    interrupt, waiting = Interrupt(output.close, output.resumed), Waiting()
     chosen = options.origins.get("draft")
     if options.draft == "none" and chosen and chosen.kind == "pair":
         say("hint", "config.toml says not to speculate here; --draft or --draft-tokens N does")

@@ -16,7 +16,7 @@ Specli = Callable[..., Result]
 
 def prompt(child: "pexpect.spawn[str]") -> None:
     """Wait until the prompt listens: it has drawn itself and turned the cursor on again."""
-    child.expect(r">[^\n]*\x1b\[\?25h")
+    child.expect(r">[^\n]*\x1b\[\?12l\x1b\[\?25h")
 
 
 @contextmanager
@@ -30,6 +30,7 @@ def terminal(tiny: Path, *args: str, **environment: str) -> Iterator["pexpect.sp
         timeout=20,
         dimensions=(40, 200),
     )
+    child.linesep = "\r"  # what the Enter key sends
     try:
         prompt(child)
         yield child
@@ -101,6 +102,7 @@ def test_a_history_that_cannot_be_written_is_a_warning(tiny: Path, tmp_path: Pat
     command = ["-m", "specli", "chat", "-t", str(tiny / "target.gguf"), "-n", "3"]
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "TERM": "xterm"}
     child = pexpect.spawn(sys.executable, command, env=environment, encoding="utf-8", timeout=20)
+    child.linesep = "\r"
     child.expect("warning: .*no history is kept")
     child.sendline("hello")
     child.expect("3 tokens at")

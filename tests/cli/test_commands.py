@@ -24,6 +24,7 @@ class Typist:
     def __init__(self, child: "pexpect.spawn[str]") -> None:
         self.child = child
         child.delaybeforesend = None  # the prompt was waited for
+        child.linesep = "\r"  # what the Enter key sends
 
     def __call__(self, line: str, *expected: str) -> str:
         self.child.sendline(line)
