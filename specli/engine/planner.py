@@ -98,7 +98,7 @@ class AutoPlanner:
         self._behind_s = 0.0  # what a draft's first guess costs more than others, spread out
         self._turn = 0
         self._n_planned = 0  # rounds since the last plan
-        self._missed = dict.fromkeys(_KEPT, 0.0)  # by not having had a width
+        self._missed = [0.0] * len(_KEPT)  # by not having kept another width
         self._price = self._rate
         self._start()
         if target.switch_s:
@@ -216,16 +216,19 @@ class AutoPlanner:
         if not self._target.switch_s:
             self._plan = self._solved(np.arange(1, N_MAX + 1), _HORIZON)
             return
-        self._turn = (self._turn + 1) % len(_KEPT)  # one other at a time: each takes its time
-        width = _KEPT[self._turn]
-        self._plan, other = self._of_width(int(self._plan.widths[0])), self._of_width(width)
-        missed = (
-            self._missed[width] + (self._value(other) - self._value(self._plan)) * self._n_planned
-        )
-        self._missed[width] = max(0.0, missed)
+        at = _KEPT.index(int(self._plan.widths[0]))
+        self._turn = (self._turn + 1) % len(_KEPT)  # of those further off one at a time: they cost
+        self._plan = self._of_width(_KEPT[at])
+        kept, change = self._value(self._plan), self._price * self._target.switch_s
+        for other in {max(at - 1, 0), min(at + 1, len(_KEPT) - 1), self._turn} - {at}:
+            plan = self._of_width(_KEPT[other])
+            missed = self._missed[other] + (self._value(plan) - kept) * self._n_planned
+            self._missed[other] = max(0.0, missed)
+            if missed > change:
+                self._plan, change = plan, missed
+        if self._plan.widths[0] != _KEPT[at]:
+            self._missed = [0.0] * len(_KEPT)
         self._n_planned = 0
-        if missed > self._price * self._target.switch_s:
-            self._plan, self._missed = other, dict.fromkeys(_KEPT, 0.0)
 
     def _of_width(self, least: int) -> "_Plan":
         """Return the plan for rounds that are padded to a width."""
