@@ -42,7 +42,8 @@ class Settings:
     k: guesses in a round; None for as many as pay. n_ctx, draft_n_ctx: tokens; 0 for as many as the
     model was trained for; None for the default. n_threads: None for one per physical core.
     n_gpu_layers: -1 for all. seed: None for a new one. max_tokens: of one answer; None for as many
-    as the context holds. force: load models that do not fit into memory.
+    as the context holds. force: load models that do not fit into memory. grammar: what an answer
+    has to follow, as GBNF; "" for none.
     """
 
     k: int | None = None
@@ -57,6 +58,7 @@ class Settings:
     stops: tuple[str, ...] = ()
     max_tokens: int | None = None
     force: bool = False
+    grammar: str = ""
 
     def __post_init__(self) -> None:
         """Raise UsageError where a value makes no sense."""
