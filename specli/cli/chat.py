@@ -10,6 +10,7 @@ from specli.cli.options import ModelOptions, with_model_options
 from specli.cli.prompting import typed_lines
 from specli.cli.run import decoded
 from specli.cli.streams import say, say_error, tell
+from specli.cli.structured import GrammarText, JsonSchema, read_grammar
 from specli.cli.tracing import TraceFile, TracePage, check_trace, traced
 from specli.errors import Interrupted, ModelError, SpecliError, TooLongError
 
@@ -27,7 +28,12 @@ Ctrl-C stops an answer and clears a line; on an empty line it leaves."""
 
 
 @with_model_options
-def chat(options: ModelOptions, trace: TraceFile = None) -> None:
+def chat(
+    options: ModelOptions,
+    json_schema: JsonSchema = None,
+    grammar: GrammarText = None,
+    trace: TraceFile = None,
+) -> None:
     """Hold a conversation. Its past stays in memory: a turn costs only what is new in it.
 
     Without a terminal on stdin, each line of it is one message. The page of --trace shows all
@@ -40,7 +46,11 @@ def chat(options: ModelOptions, trace: TraceFile = None) -> None:
     from specli.cli.session import load_session, stdin_is_terminal
 
     check_trace(trace)
-    with load_session(options, conversation=True) as ready, traced(trace, ready) as page:
+    gbnf = read_grammar(json_schema, grammar)
+    with (
+        load_session(options, conversation=True, grammar=gbnf) as ready,
+        traced(trace, ready) as page,
+    ):
         talk, typed = Talk(ready, options, page), stdin_is_terminal()
         for line in typed_lines(ready) if typed else _piped_lines():
             if not talk.take(line):

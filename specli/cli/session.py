@@ -30,13 +30,16 @@ class Ready:
 
 
 @contextmanager
-def load_session(options: ModelOptions, conversation: bool = False) -> Iterator[Ready]:
+def load_session(
+    options: ModelOptions, conversation: bool = False, grammar: str = ""
+) -> Iterator[Ready]:
     """Check the options, find the files, load them, say what starts.
 
-    conversation: several answers follow each other, so each ends its line.
+    conversation: several answers follow each other, so each ends its line. grammar: what each has
+    to follow.
     """
     asked, options = options, with_choices(options)
-    settings = options.settings()
+    settings = replace(options.settings(), grammar=grammar)
     output: Output = JsonOutput() if options.json else HumanOutput(options.stats, conversation)
     interrupt, waiting = Interrupt(), Waiting()
     if options.draft == "none" and asked.draft is None:

@@ -15,7 +15,7 @@ from specli.engine.decode import Decoder
 from specli.engine.drafters import ModelDrafter, NgramDrafter
 from specli.engine.planner import FixedPlanner
 from specli.engine.sampler import LogitSampler, of_draft
-from specli.engine.types import Dist, Round
+from specli.engine.types import Dist, Lookup, Round
 from specli.errors import DecodeError
 from specli.settings import SamplingSettings
 from tests.fakes import FakeModel, walk
@@ -111,7 +111,8 @@ def decoder(kind: str, settings: SamplingSettings, k: int, seed: int = 0) -> Dec
     grammar = Alternating()
     target = FakeModel(3, N_VOCAB, spread=1.0)
     sampler = ConstrainedSampler(settings, N_VOCAB, grammar)
-    drafter, lookup = None, None
+    drafter: ModelDrafter | None = None
+    lookup: Lookup | None = None
     if kind == "draft":
         own = ConstrainedSampler(of_draft(settings), N_VOCAB, grammar)
         draft = Cache(FakeModel(3, N_VOCAB, spread=1.0, noise=1.5))
