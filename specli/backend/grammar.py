@@ -1,5 +1,6 @@
 """A grammar in GBNF over the tokens of a vocabulary, through llama.cpp's sampler of it."""
 
+import codecs
 import ctypes
 import os
 import sys
@@ -35,9 +36,12 @@ class LlamaGrammar:
         self._lib = llama()
         self._eog = vocabulary.eog
         self._root = _State(start(text, vocabulary.handle))
-        # llama.cpp spells control tokens out: a string could hold one, and nobody would see it.
+        # llama.cpp spells control tokens out: a string could hold one, and nobody would see it. And
+        # it reads bytes as characters that are none.
         pieces = [vocabulary.piece(i) for i in range(vocabulary.n_tokens)]
-        self._seen = np.array([bool(piece) or i in self._eog for i, piece in enumerate(pieces)])
+        self._seen = np.array(
+            [(bool(piece) and _is_text(piece)) or i in self._eog for i, piece in enumerate(pieces)]
+        )
         # Where a byte may not follow, nothing that begins with it may.
         alone = {piece[0]: i for i, piece in enumerate(pieces) if len(piece) == 1}
         self._bytes = np.array(sorted(alone), np.int32)
@@ -135,6 +139,18 @@ class _State:
 
     handle: Any
     may_begin: NDArray[np.bool] | None = None
+
+
+def _is_text(piece: bytes) -> bool:
+    """Say whether bytes can be a part of a text in UTF-8, from the middle of a character on."""
+    if piece.isascii():
+        return True
+    rest = piece.lstrip(bytes(range(0x80, 0xC0)))
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(rest)
+    except UnicodeDecodeError:
+        return False
+    return len(piece) - len(rest) < 4
 
 
 def check_gbnf(text: str) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from specli.cli.completion import draft_names, model_names
 from specli.errors import UsageError
 from specli.settings import (
     DEFAULT_N_CTX,
@@ -34,6 +35,7 @@ class ModelOptions:
             "Models",
             *("--target", "-t"),
             help="The model that answers: an alias[:quant], a path, or hf:org/repo:quant.",
+            autocompletion=model_names,
             show_default="demo",
         ),
     ] = None
@@ -43,6 +45,7 @@ class ModelOptions:
             "Models",
             *("--draft", "-d"),
             help="What guesses for it: a model with the same vocabulary, ngram, or none.",
+            autocompletion=draft_names,
             show_default="the target's registered draft, else ngram",
         ),
     ] = None
