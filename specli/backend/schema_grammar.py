@@ -8,7 +8,7 @@ from specli.errors import UsageError
 from specli.json_schema import RULE, read_schema
 
 # One character of a string is one of the text: no half of a pair, which two escapes would be; and
-# none below U+0020, which JSON wants escaped, nor what is no character (llama.cpp reads such bytes).
+# none below U+0020, which JSON wants escaped; nor what is no character, which llama.cpp would read.
 _CHAR = (
     r'[^"\\\x00-\x1F\x7F\uD800-\uDFFF\U00110000-\U7FFFFFFF] | "\\" (["\\/bfnrt] | '
     r'"u" ([0-9a-cA-CefEF] [0-9a-fA-F] | [dD] [0-7]) [0-9a-fA-F] [0-9a-fA-F])'
