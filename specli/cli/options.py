@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from specli.cli.completion import draft_names, model_names
+from specli.cli.model_names import draft_names, model_names
 from specli.errors import UsageError
 from specli.settings import (
     DEFAULT_N_CTX,
