@@ -1,6 +1,11 @@
 """The entry point: `specli`, or `python -m specli`."""
 
-import signal
+import os
+
+try:
+    import signal
+except KeyboardInterrupt:  # it comes before there is a way to ask for it
+    os._exit(130)
 
 
 def main() -> None:

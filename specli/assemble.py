@@ -12,19 +12,20 @@ from specli.backend.library import version
 from specli.chat import Answerer
 from specli.engine.acceptance import Acceptance
 from specli.engine.cache import Cache
+from specli.engine.constrained import ConstrainedLookup, ConstrainedSampler
 from specli.engine.costs import N_MAX, CostCurve, measure_costs, measure_switch
 from specli.engine.decode import Decoder, never
-from specli.engine.drafters import ModelDrafter, NgramDrafter
+from specli.engine.drafters import NGRAM_SIZES, ModelDrafter, NgramDrafter
 from specli.engine.planner import AutoPlanner, FixedPlanner
 from specli.engine.sampler import LogitSampler, of_draft
 from specli.engine.stats import Stats
-from specli.engine.types import Planner
+from specli.engine.types import Grammar, Lookup, Planner, Sampler
 from specli.events import Start
 from specli.learned import Learned
 from specli.loaded import Models, load_models, n_threads
 from specli.measurements import file_identity
 from specli.models.store import Located
-from specli.settings import Settings
+from specli.settings import SamplingSettings, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +166,15 @@ def new_session(
     """
     seed = secrets.randbits(32) if settings.seed is None else settings.seed
     models.target.truncate(0)
-    guessers = _guessers(models, pair, settings, seed)
+    grammar = models.grammar(settings.grammar) if settings.grammar else None
+    guessers = _guessers(models, pair, settings, seed, grammar)
     cache = Cache(models.target)
     decoder = Decoder(
         cache,
         guessers.drafter,
         guessers.lookup,
         _planner(settings, cache, guessers, know),
-        LogitSampler(settings.sampling, models.vocabulary.n_tokens),
+        _sampler(settings.sampling, models.vocabulary.n_tokens, grammar),
         models.vocabulary.eog,
         np.random.default_rng([seed, 0]),
         models.interrupted,
@@ -199,7 +201,7 @@ class _Guessers:
     """What guesses and, where that is nothing though it was wanted, why."""
 
     drafter: ModelDrafter | None = None
-    lookup: NgramDrafter | None = None
+    lookup: Lookup | None = None
     reason_off: str = ""
 
     @property
@@ -210,24 +212,37 @@ class _Guessers:
         return guesser.name if guesser else "none"
 
 
-def _guessers(models: Models, pair: Pair, settings: Settings, seed: int) -> _Guessers:
+def _sampler(settings: SamplingSettings, n_vocab: int, grammar: Grammar | None) -> Sampler:
+    if grammar is None:
+        return LogitSampler(settings, n_vocab)
+    return ConstrainedSampler(settings, n_vocab, grammar)
+
+
+def _lookup(sizes: tuple[int, ...], grammar: Grammar | None) -> Lookup:
+    lookup = NgramDrafter(sizes)
+    return ConstrainedLookup(lookup, grammar) if grammar else lookup
+
+
+def _guessers(
+    models: Models, pair: Pair, settings: Settings, seed: int, grammar: Grammar | None
+) -> _Guessers:
     """Make what guesses: a lookup beside a draft only where the planner can choose."""
     if pair.draft == "none" or settings.k == 0:
         return _Guessers()
     if not models.target.can_rewind():
         return _Guessers(reason_off=_CANNOT_REWIND.format(pair.target.name))
     if not isinstance(pair.draft, Located):
-        return _Guessers(lookup=NgramDrafter())
+        return _Guessers(lookup=_lookup(NGRAM_SIZES, grammar))
     context = models.draft(pair.draft.path)
     context.truncate(0)
     if not context.can_rewind():
         return _Guessers(reason_off=_CANNOT_REWIND.format(pair.draft.path.stem))
     rng = np.random.default_rng([seed, 1])
     n_vocab = models.vocabulary.n_tokens
-    sampler = LogitSampler(of_draft(settings.sampling), n_vocab)
+    sampler = _sampler(of_draft(settings.sampling), n_vocab, grammar)
     greedy = settings.sampling.temperature == 0
     drafter = ModelDrafter(Cache(context), sampler, n_vocab, rng, greedy=greedy)
-    return _Guessers(drafter, None if settings.k else NgramDrafter(_LONG))
+    return _Guessers(drafter, None if settings.k else _lookup(_LONG, grammar))
 
 
 def _planner(

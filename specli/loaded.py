@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 
 from specli.backend.context import ContextSettings, LlamaContext
+from specli.backend.grammar import LlamaGrammar
 from specli.backend.memory import gpu_free_bytes, measure_need
 from specli.backend.model import LlamaModel, Vocabulary
 from specli.cgroups import memory_free_bytes
@@ -45,6 +46,10 @@ class Models:
             context = LlamaContext(model, wanted, self.interrupted)
             self._contexts[path] = self._stack.enter_context(context)
         return self._contexts[path]
+
+    def grammar(self, text: str) -> LlamaGrammar:
+        """Return a grammar over the target's tokens. Raises UsageError where it is none."""
+        return self._stack.enter_context(LlamaGrammar(self.vocabulary, text))
 
 
 @contextmanager

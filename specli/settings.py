@@ -44,7 +44,8 @@ class Settings:
     model was trained for; None for the default. n_threads: None for one per physical core.
     n_gpu_layers: -1 for all. seed: None for a new one. max_tokens: of one answer; None for as many
     as the context holds. think: show or hide what the model thinks before it answers, or off to ask
-    it not to. force: load models that do not fit into memory.
+    it not to. force: load models that do not fit into memory. grammar: what an answer has to
+    follow, as GBNF; "" for none.
     """
 
     k: int | None = None
@@ -60,6 +61,7 @@ class Settings:
     max_tokens: int | None = None
     think: str = "hide"
     force: bool = False
+    grammar: str = ""
 
     def __post_init__(self) -> None:
         """Raise UsageError where a value makes no sense."""

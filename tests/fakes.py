@@ -89,6 +89,9 @@ class FakeSampler:
     top_k: int = 0
     top_p: float = 1.0
 
+    def begin(self, n_prompt: int) -> None:
+        pass
+
     def logits(self, row: Row, history: Sequence[int]) -> Row:
         return row
 

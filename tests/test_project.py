@@ -5,6 +5,8 @@ import sys
 import zipfile
 from pathlib import Path
 
+from scripts.make_man import PAGE, page
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -17,6 +19,10 @@ def test_the_command_line_reference_is_fresh() -> None:
     )
 
 
+def test_the_manual_page_is_fresh() -> None:
+    assert PAGE.read_text() == page(), "run scripts/make_man"
+
+
 def test_the_wheel_holds_the_registry(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(tmp_path)]
     subprocess.run([*command, str(ROOT)], check=True)
@@ -26,6 +32,7 @@ def test_the_wheel_holds_the_registry(tmp_path: Path) -> None:
     assert "specli/cli/app.py" in names
     assert "specli/bench/prompts.jsonl" in names
     assert {f"specli/pages/templates/{name}" for name in ("trace.html", "page.js")} <= {*names}
+    assert any(name.endswith(".data/data/share/man/man1/specli.1") for name in names)
     assert not any(name.startswith("tests") for name in names)
 
 

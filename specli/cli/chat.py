@@ -12,6 +12,7 @@ from specli.cli.options import ModelOptions, with_model_options
 from specli.cli.prompting import typed_lines
 from specli.cli.run import decoded
 from specli.cli.streams import say, say_error, tell
+from specli.cli.structured import GrammarText, JsonSchema, read_grammar
 from specli.cli.tracing import TraceFile, check_trace
 from specli.errors import Interrupted, SpecliError, TooLongError, UsageError
 
@@ -69,6 +70,8 @@ def chat(
     resume: Resume = None,
     save: Save = None,
     overflow: OverflowOption = Full.stop,
+    json_schema: JsonSchema = None,
+    grammar: GrammarText = None,
     trace: TraceFile = None,
 ) -> None:
     """Hold a conversation. Its past stays in memory: a turn costs only what is new in it.
@@ -91,7 +94,8 @@ def chat(
         raise UsageError("--continue and --resume exclude each other")
     kept = _reopen(resume) if continue_ or resume is not None else None
     keep = save if save is not None else typed or kept is not None
-    with _talk(options, kept, keep, overflow, trace) as talk:
+    gbnf = read_grammar(json_schema, grammar)
+    with _talk(options, gbnf, kept, keep, overflow, trace) as talk:
         error = _converse(talk, typed)
         if error and not typed:
             raise typer.Exit(error.exit_code)
@@ -99,7 +103,12 @@ def chat(
 
 @contextmanager
 def _talk(
-    options: ModelOptions, kept: "Kept | None", keep: bool, overflow: Full, trace: TraceFile
+    options: ModelOptions,
+    grammar: str,
+    kept: "Kept | None",
+    keep: bool,
+    overflow: Full,
+    trace: TraceFile,
 ) -> Iterator["Talk"]:
     """Load what answers and hold the conversation; at the end keep what there is to keep."""
     from specli.cli.current import Current
@@ -108,7 +117,7 @@ def _talk(
 
     if kept:
         options = _as_before(options, kept[0])
-    with Current(options) as current:
+    with Current(options, grammar) as current:
         page = TracePage(trace, None if trace is None else new_tracer(current.ready))
         system = options.system or ""
         talk = Talk(current, page, overflow.value, system, keep=keep)

@@ -23,9 +23,13 @@ from specli.settings import DEFAULT_TARGET, Settings
 class Current:
     """Holds one loaded pair at a time: two might not fit into memory."""
 
-    def __init__(self, options: ModelOptions) -> None:
-        """Load the pair. Raises SpecliError, also where it cannot hold a conversation."""
-        self._stack, self.ready, self.options = _opened(options)
+    def __init__(self, options: ModelOptions, grammar: str = "") -> None:
+        """Load the pair. Raises SpecliError, also where it cannot hold a conversation.
+
+        grammar: what every answer has to follow.
+        """
+        self._grammar = grammar
+        self._stack, self.ready, self.options = _opened(options, grammar)
 
     def reload(self, options: ModelOptions) -> None:
         """Let another pair, or other settings of loading, take the place of these.
@@ -40,7 +44,7 @@ class Current:
         old, state = self.options, self.state()
         self.close()
         try:
-            self._stack, self.ready, self.options = _opened(options)
+            self._stack, self.ready, self.options = _opened(options, self._grammar)
         except SpecliError:
             self._open_again(old)
             self.restore(state)
@@ -110,7 +114,7 @@ class Current:
 
     def _open_again(self, options: ModelOptions) -> None:
         try:
-            self._stack, self.ready, self.options = _opened(options)
+            self._stack, self.ready, self.options = _opened(options, self._grammar)
         except SpecliError as error:  # nothing is left to talk to
             say_error(error)
             raise typer.Exit(error.exit_code) from None
@@ -120,10 +124,10 @@ class Current:
         return self.ready.session.answerer.decoder.target
 
 
-def _opened(options: ModelOptions) -> tuple[ExitStack, Ready, ModelOptions]:
+def _opened(options: ModelOptions, grammar: str) -> tuple[ExitStack, Ready, ModelOptions]:
     """Load a pair; what is returned first frees it."""
     with ExitStack() as stack:
-        ready = stack.enter_context(load_session(options, conversation=True))
+        ready = stack.enter_context(load_session(options, conversation=True, grammar=grammar))
         if ready.session.answerer.template is None:
             raise ModelError(
                 f"{ready.session.pair.target.name} has no chat template",

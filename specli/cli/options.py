@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from specli.cli.model_names import draft_names, model_names
 from specli.cli.sources import Origin, bare, named_as_given, settled
 from specli.errors import UsageError
 from specli.settings import (
@@ -39,6 +40,7 @@ class ModelOptions:
             "Models",
             *("--target", "-t"),
             help="The model that answers: an alias[:quant], a path, or hf:org/repo:quant.",
+            autocompletion=model_names,
             show_default="demo",
         ),
     ] = None
@@ -48,6 +50,7 @@ class ModelOptions:
             "Models",
             *("--draft", "-d"),
             help="What guesses for it: a model with the same vocabulary, ngram, or none.",
+            autocompletion=draft_names,
             show_default="the target's registered draft, else ngram",
         ),
     ] = None

@@ -1,14 +1,20 @@
-"""specli run: one answer."""
+"""specli run: one answer, or one to each prompt of a batch."""
 
+import os
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, redirect_stderr
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from specli.cli.attachments import attached
 from specli.cli.options import ModelOptions, with_model_options
+from specli.cli.structured import GrammarText, JsonSchema, check_complete, read_grammar
 from specli.cli.tracing import TraceFile, check_trace
 from specli.errors import Interrupted, UsageError
+from specli.files import check_place
 from specli.settings import check_text
 
 if TYPE_CHECKING:
@@ -21,6 +27,29 @@ Prompt: TypeAlias = Annotated[
 Raw: TypeAlias = Annotated[
     bool, typer.Option("--raw", help="Continue the text as it is, without the chat template.")
 ]
+Files: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Option("--file", "-f", help="Put a text file before the prompt. Can be repeated."),
+]
+Output: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Write the answer to a file, whole or not at all."),
+]
+Quiet: TypeAlias = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Say nothing on stderr but what went wrong."),
+]
+Batch: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--batch",
+        metavar="FILE|-",
+        help='Answer each line, {"prompt": ...} or {"messages": [...]}, with a line of JSON.',
+    ),
+]
+Resume: TypeAlias = Annotated[
+    bool, typer.Option("--resume", help="Of a batch, answer what is missing in --output.")
+]
 
 
 @with_model_options
@@ -28,31 +57,89 @@ def run(
     options: ModelOptions,
     prompt: Prompt = None,
     raw: Raw = False,
+    files: Files = None,
+    json_schema: JsonSchema = None,
+    grammar: GrammarText = None,
+    output: Output = None,
+    quiet: Quiet = False,
+    batch: Batch = None,
+    resume: Resume = False,
     trace: TraceFile = None,
 ) -> None:
     """Answer one prompt, and stream the answer to stdout.
+
+    With --batch, answer many: each line of the file is a prompt, and may have an id, a system
+    message and max_tokens of its own. What fails is a result with an error, and exit code 1.
 
     \b
     Examples:
       specli run "Why is the sky blue?"
       git diff | specli run "Write a commit message" -t qwen-coder-7b
-      specli run "Count to ten" --trace rounds.html
+      specli run "What does it do?" --file setup.py --output answer.md
+      specli run "A fruit and its colour" --json-schema fruit.schema.json
+      specli run --batch prompts.jsonl --output answers.jsonl --resume
     """
-    from specli.chat import Done
+    with ExitStack() as stack:
+        if quiet:  # what went wrong is said when this is over
+            nowhere = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
+            stack.enter_context(redirect_stderr(nowhere))
+        if batch is None:
+            if resume:
+                raise UsageError("--resume is for --batch")
+            _run_one(options, prompt, raw, files or [], json_schema, grammar, output, trace)
+            return
+        for name, value in (("a prompt", prompt), ("--file", files), ("--trace", trace)):
+            if value:
+                raise UsageError(f"--batch cannot have {name} beside it", "put it into the lines")
+        from specli.cli.batch import BatchOptions, run_batch
+
+        gbnf = read_grammar(json_schema, grammar)
+        how = BatchOptions(output, resume, raw, json_schema, gbnf)
+        run_batch(options, _read_batch(batch), how)
+
+
+def _run_one(
+    options: ModelOptions,
+    prompt: str | None,
+    raw: bool,
+    files: list[Path],
+    json_schema: str | None,
+    grammar: str | None,
+    output: Path | None,
+    trace: Path | None,
+) -> None:
+    from specli.chat import Done, Text
     from specli.cli.session import load_session
     from specli.cli.tracing import traced
 
-    text = read_prompt(prompt)
+    text = read_prompt(prompt, attached(files))
     check_trace(trace)
-    with load_session(options) as ready, traced(trace, ready) as page:
+    if output is not None:
+        if options.json:
+            raise UsageError("--output holds the text of an answer, not --json", "use > FILE")
+        check_place(output)
+    gbnf, said = read_grammar(json_schema, grammar), ""
+    with load_session(options, grammar=gbnf) as ready, traced(trace, ready) as page:
+        shown = ready.output
+        if output is not None:
+            from specli.cli.answer_file import AnswerFile
+
+            shown = AnswerFile(output, options.stats)
+            shown.start(ready.session, ready.settings)
         events = answer(ready, options, text, raw)
         page.begin(text)
         with ready.interrupt.listening():
             for event in events:
                 page.add(event)
-                ready.output.event(event)
-        if isinstance(event, Done) and event.reason == "interrupted":
-            raise Interrupted("interrupted")
+                if isinstance(event, Text) and not event.thought:
+                    said += event.text
+                if isinstance(event, Done) and output is not None:
+                    check_complete(said, event.reason, json_schema)
+                shown.event(event)
+        if isinstance(event, Done):
+            if event.reason == "interrupted":
+                raise Interrupted("interrupted")
+            check_complete(said, event.reason, json_schema)
 
 
 def answer(ready: "Ready", options: ModelOptions, text: str, raw: bool) -> "Iterator[AnswerEvent]":
@@ -66,10 +153,10 @@ def answer(ready: "Ready", options: ModelOptions, text: str, raw: bool) -> "Iter
     return answerer.reply([*system, Message("user", text)], options.max_tokens)
 
 
-def read_prompt(prompt: str | None) -> str:
-    """Join the argument and stdin by a blank line. Raises UsageError if both are empty."""
-    parts = [prompt or "", "" if sys.stdin is None or sys.stdin.isatty() else read_stdin()]
-    text = "\n\n".join(part for part in parts if part.strip())
+def read_prompt(prompt: str | None, before: str = "") -> str:
+    """Join what comes before, the argument and stdin by blank lines. Raises UsageError if empty."""
+    piped = "" if sys.stdin is None or sys.stdin.isatty() else read_stdin()
+    text = "\n\n".join(part for part in (before, prompt or "", piped) if part.strip())
     if not text:
         raise UsageError(
             "no prompt: the argument and stdin are empty",
@@ -77,6 +164,17 @@ def read_prompt(prompt: str | None) -> str:
         )
     check_text("the prompt", text)
     return text
+
+
+def _read_batch(name: str) -> bytes:
+    """Return the lines of a batch; -: of stdin. Raises UsageError."""
+    try:
+        if name == "-":
+            return b"" if sys.stdin is None else sys.stdin.buffer.read()
+        return Path(name).read_bytes()
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"--batch: {name} cannot be read: {said}") from None
 
 
 def read_stdin() -> str:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from specli.assemble import Pair, Session, open_session
 from specli.cli.choices import with_choices
@@ -32,13 +32,16 @@ class Ready:
 
 
 @contextmanager
-def load_session(options: ModelOptions, conversation: bool = False) -> Iterator[Ready]:
+def load_session(
+    options: ModelOptions, conversation: bool = False, grammar: str = ""
+) -> Iterator[Ready]:
     """Check the options, find the files, load them, say what starts.
 
-    conversation: several answers follow each other, so each ends its line.
+    conversation: several answers follow each other, so each ends its line. grammar: what each has
+    to follow.
     """
     options = with_choices(options)
-    settings = options.settings()
+    settings = replace(options.settings(), grammar=grammar)
     output = make_output(options, conversation)
     interrupt, waiting = Interrupt(output.close, output.resumed), Waiting()
     chosen = options.origins.get("draft")

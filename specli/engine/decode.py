@@ -63,6 +63,7 @@ class Decoder:
         caller may stop asking at any time: the next call finds consistent caches.
         """
         self.history = list(prompt)
+        self.sampler.begin(len(self.history))
         try:
             yield from self._prefill()
             n_generated = 0

@@ -95,6 +95,9 @@ class ModelDrafter:
         return not self.muted
 
 
+NGRAM_SIZES = 8, 5, 3, 2, 1
+
+
 class NgramDrafter:
     """Guess that what followed the last few tokens before will follow them again.
 
@@ -105,7 +108,7 @@ class NgramDrafter:
 
     name = "ngram"
 
-    def __init__(self, sizes: Sequence[int] = (8, 5, 3, 2, 1)) -> None:
+    def __init__(self, sizes: Sequence[int] = NGRAM_SIZES) -> None:
         """sizes: the n of the n-grams, the longest first."""
         self._sizes = sizes
         self._text: list[int] = []

@@ -33,6 +33,13 @@ def of_draft(settings: SamplingSettings) -> SamplingSettings:
     return replace(settings, min_p=min_p)
 
 
+def check_finite(best: np.float32) -> np.float32:
+    """Return the largest logit. Raises DecodeError where the model computed no numbers."""
+    if not isfinite(best):
+        raise DecodeError(f"the model computed {best} instead of logits", "is its file damaged?")
+    return best
+
+
 class LogitSampler:
     """The engine's Sampler: what llama.cpp's chain of the same settings draws from."""
 
@@ -45,6 +52,9 @@ class LogitSampler:
         # A tiny temperature makes all but the best impossible; float32 must not overflow for it.
         self._scale = min(1.0 / settings.temperature, 1e30) if settings.temperature else 0.0
 
+    def begin(self, n_prompt: int) -> None:
+        """Need to know nothing of where an answer begins."""
+
     def dist(self, row: Row, history: Sequence[int]) -> Dist:
         """Return the distribution of the token that follows the history. row: (n_vocab,).
 
@@ -52,11 +62,7 @@ class LogitSampler:
         """
         row = self.logits(row, history)
         at = row.argmax()
-        best = row[at]
-        if not isfinite(best):
-            raise DecodeError(
-                f"the model computed {best} instead of logits", "is its file damaged?"
-            )
+        best = check_finite(row[at])
         if self._settings.temperature == 0:
             return certain(int(at))
         ids = self._ids[: len(row)]

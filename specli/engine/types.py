@@ -240,11 +240,24 @@ class Lookup(Protocol):
 class Sampler(Protocol):
     """Turns logits into the distribution that tokens are drawn from."""
 
+    def begin(self, n_prompt: int) -> None:
+        """Begin an answer, which follows the first n_prompt tokens of its histories."""
+
     def dist(self, row: Row, history: Sequence[int]) -> Dist:
         """Return the distribution of the token that follows the history."""
 
     def logits(self, row: Row, history: Sequence[int]) -> Row:
         """Return the logits that the distribution is made of: the row, or what penalties leave."""
+
+
+class Grammar(Protocol):
+    """Says which tokens may follow in an answer."""
+
+    def begin(self, n_prompt: int) -> None:
+        """Begin an answer, which follows the first n_prompt tokens of its histories."""
+
+    def allowed(self, tokens: NDArray[np.int32], history: Sequence[int]) -> NDArray[np.bool] | None:
+        """Return which of the tokens may follow; None where the answer is none of the grammar."""
 
 
 class Planner(Protocol):

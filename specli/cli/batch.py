@@ -1,0 +1,176 @@
+"""specli run --batch: many prompts, one after the other, of models that are loaded once."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from specli.cli.batch_file import Results, open_results
+from specli.cli.options import ModelOptions
+from specli.cli.structured import check_complete
+from specli.errors import Interrupted, SpecliError, UsageError
+
+if TYPE_CHECKING:
+    from specli.chat import AnswerEvent, Message
+    from specli.cli.session import Ready
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A line of a batch. error: what is wrong with it, "" where nothing is."""
+
+    id: Any
+    messages: "tuple[Message, ...]" = ()
+    max_tokens: int | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """How the prompts of a batch are answered, and where the results go."""
+
+    output: Path | None
+    resume: bool
+    raw: bool
+    json_schema: str | None
+    grammar: str
+
+
+def run_batch(options: ModelOptions, data: bytes, how: BatchOptions) -> None:
+    """Answer the prompts of JSON lines; write a result for each, in order.
+
+    Raises UsageError where there is none, SpecliError at the end where some failed, Interrupted
+    with the results so far written.
+    """
+    from specli.cli.session import load_session
+
+    items = read_items(data, options.system or "")
+    if not items:
+        raise UsageError(
+            "--batch: there is no prompt in it",
+            'each line is one: {"id": "a", "prompt": "Why is the sky blue?"}',
+        )
+    with open_results(how.output, how.resume, [item.id for item in items]) as results:
+        n_failed = results.n_failed
+        if results.n_done < len(items):
+            quiet = replace(options, json=False, stats=False)
+            with load_session(quiet, grammar=how.grammar) as ready, ready.interrupt.listening():
+                n_failed += _answer_all(ready, items, options, how, results)
+    if n_failed:
+        raise SpecliError(
+            f"{n_failed} of {len(items)} prompts failed", 'the "error" of their results says why'
+        )
+
+
+def _answer_all(
+    ready: "Ready", items: list[Item], options: ModelOptions, how: BatchOptions, results: Results
+) -> int:
+    """Write the results that are missing; return how many of them are errors."""
+    from specli.cli.waiting import Waiting
+
+    n_failed, n_before = 0, results.n_done
+    with closing(Waiting()) as waiting:
+        for n_done, item in enumerate(items[n_before:], n_before):
+            share = (n_done - n_before) / (len(items) - n_before)
+            waiting.show(f"{n_done} of {len(items)} answered", share)
+            try:
+                result = _answer(ready, item, options, how)
+            except Interrupted:
+                raise
+            except SpecliError as error:
+                n_failed += 1
+                result = {"error": error.message}
+            results.add({"id": item.id, **result})
+    return n_failed
+
+
+def _answer(ready: "Ready", item: Item, options: ModelOptions, how: BatchOptions) -> dict[str, Any]:
+    """Return a result. Raises SpecliError where the prompt, or its answer, fails."""
+    from specli.chat import Done, Text
+
+    if item.error:
+        raise UsageError(item.error)
+    text = ""
+    for event in _events(ready, item, options, how.raw):
+        if isinstance(event, Text) and not event.thought:
+            text += event.text
+        elif isinstance(event, Done):
+            if event.reason == "interrupted":
+                raise Interrupted("interrupted")
+            check_complete(text, event.reason, how.json_schema)
+            return {"text": text, "reason": event.reason, "stats": event.stats.as_dict()}
+    raise SpecliError("the answer did not end")
+
+
+def _events(
+    ready: "Ready", item: Item, options: ModelOptions, raw: bool
+) -> "Iterator[AnswerEvent]":
+    n = options.max_tokens if item.max_tokens is None else item.max_tokens
+    if not raw:
+        return ready.session.answerer.reply(item.messages, n)
+    if [message.role for message in item.messages] != ["user"]:
+        raise UsageError("with --raw, a line has a prompt and no messages, no system")
+    return ready.session.answerer.complete(item.messages[0].content, n)
+
+
+def read_items(data: bytes, system: str) -> list[Item]:
+    """Return the prompts of JSON lines; of a bad line, what is wrong. system: the default."""
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    return [
+        _item(line, number, system) for number, line in enumerate(lines, start=1) if line.strip()
+    ]
+
+
+def _item(line: bytes, number: int, system: str) -> Item:
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        return Item(number, error=f"line {number} is not valid JSON")
+    if not isinstance(said, dict):
+        return Item(number, error=f'line {number} is no object such as {{"prompt": "..."}}')
+    name = said.get("id", number)
+    try:
+        return Item(name, _messages(said, system), _max_tokens(said))
+    except UsageError as error:
+        return Item(name, error=f"line {number}: {error.message}")
+
+
+def _max_tokens(said: dict[str, Any]) -> int | None:
+    n = said.get("max_tokens")
+    if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 0):
+        raise UsageError(f"max_tokens is {n!r}, a number is wanted")
+    return n
+
+
+def _messages(said: dict[str, Any], system: str) -> "tuple[Message, ...]":
+    from specli.chat import Message
+
+    system = said.get("system", system)
+    if not isinstance(system, str):
+        raise UsageError("system is no text")
+    if ("prompt" in said) == ("messages" in said):
+        raise UsageError("either prompt or messages is wanted")
+    turns = said.get("messages", [{"role": "user", "content": said.get("prompt")}])
+    if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
+        raise UsageError("messages is no list of objects")
+    messages = [Message(turn.get("role", ""), turn.get("content", "")) for turn in turns]
+    for message in messages:
+        if message.role not in ("system", "user", "assistant"):
+            raise UsageError("the role of a message is system, user or assistant")
+        if not isinstance(message.content, str) or not message.content.strip():
+            raise UsageError("prompt is no text" if "prompt" in said else "a message has no text")
+        _check_utf8(message.content)
+    if not messages or messages[-1].role == "system":
+        raise UsageError("messages holds none to answer")
+    if system and messages[0].role != "system":
+        messages.insert(0, Message("system", system))
+    return tuple(messages)
+
+
+def _check_utf8(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError("holds half of a character, an escape such as \\ud800") from None

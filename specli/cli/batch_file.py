@@ -1,0 +1,89 @@
+"""The results of a batch: lines that are there for good as soon as they are complete."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from specli.cli.streams import say, write
+from specli.errors import SpecliError, UsageError
+from specli.files import check_place, unwritable
+
+
+@dataclass(slots=True)
+class Results:
+    """Where results go. file: None for stdout. n_done, n_failed: of those there before."""
+
+    path: Path | None
+    file: IO[bytes] | None
+    n_done: int = 0
+    n_failed: int = 0
+
+    def add(self, result: dict[str, Any]) -> None:
+        """Write a result, at once. Raises SpecliError."""
+        line = json.dumps(result, ensure_ascii=False) + "\n"
+        if self.file is None:
+            write(line)
+            return
+        try:
+            self.file.write(line.encode("utf-8", "replace"))
+            self.file.flush()
+        except OSError as error:
+            assert self.path
+            raise unwritable(self.path, error) from None
+
+
+@contextmanager
+def open_results(path: Path | None, resume: bool, ids: Sequence[Any]) -> Iterator[Results]:
+    """Hold the file of the results open; with resume, go on after those that are there.
+
+    ids: of all prompts, in order. Raises UsageError where results would be lost, or are those of
+    other prompts.
+    """
+    if path is None:
+        if resume:
+            raise UsageError("--resume goes on in a file", "name it with --output FILE")
+        yield Results(None, None)
+        return
+    check_place(path)
+    there = _read(path)
+    if there and not resume:
+        raise UsageError(
+            f"{path}: exists already", "--resume answers what is missing in it; or name another"
+        )
+    whole = there[: there.rfind(b"\n") + 1]
+    done = [_result(path, number, line, ids) for number, line in enumerate(whole.splitlines(), 1)]
+    if len(whole) < len(there):
+        say("hint", f"{path}: its last result is torn, and is made anew")
+    try:
+        file = path.open("r+b" if there else "wb")
+    except OSError as error:
+        raise unwritable(path, error) from None
+    with file:
+        os.ftruncate(file.fileno(), len(whole))
+        file.seek(len(whole))
+        yield Results(path, file, len(done), sum("error" in result for result in done))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise SpecliError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def _result(path: Path, number: int, line: bytes, ids: Sequence[Any]) -> dict[str, Any]:
+    try:
+        result = json.loads(line)
+    except ValueError:
+        result = None
+    if not isinstance(result, dict) or number > len(ids) or result.get("id") != ids[number - 1]:
+        raise UsageError(
+            f"{path}: line {number} is no result of this batch", "name another file for --output"
+        )
+    return result

@@ -1,0 +1,148 @@
+"""JSON schemas as grammars: what comes out follows them, what cannot be kept to is refused."""
+
+import json
+import random
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from specli.backend.grammar import LlamaGrammar
+from specli.backend.model import LlamaModel
+from specli.backend.schema_grammar import schema_to_gbnf
+from specli.errors import UsageError
+from specli.integer_range import integers
+from tests import tiny_gguf
+
+REF = {"$ref": "#/$defs/name"}
+SCHEMAS: list[dict[str, Any]] = [
+    {"type": "object", "properties": {"a": {"type": "integer", "minimum": 3}}, "required": ["a"]},
+    {"type": "object", "properties": {"a": {"type": "boolean"}, "b": {"type": "null"}}},
+    {"type": "object", "required": ["a"], "additionalProperties": {"enum": [1, 2]}},
+    {"type": "object", "additionalProperties": {"const": 1}},
+    {"type": "array", "items": {"type": "boolean"}, "minItems": 1, "maxItems": 3},
+    {"type": "array", "prefixItems": [{"const": 1}, {"type": "null"}], "minItems": 2},
+    {"type": "array", "items": {}, "maxItems": 0},
+    {"enum": ['say "hi"', "back\\slash", "é", "\x01", None, {"a": [1]}]},
+    {"type": ["string", "null"], "maxLength": 3},
+    {"type": "string", "minLength": 2, "maxLength": 4},
+    {"type": "number", "minimum": 0},
+    {"type": "integer", "exclusiveMinimum": -20, "maximum": 105},
+    {"type": "string", "format": "date"},
+    {"anyOf": [{"type": "boolean"}, {"type": "object", "properties": {"x": {"const": "y"}}}]},
+    {"oneOf": [{"type": "boolean"}, {"enum": ["no"], "type": "string"}][:1]},
+    {
+        "oneOf": [
+            {"properties": {"kind": {"const": c}, c: {"type": "boolean"}}, "required": ["kind", c]}
+            for c in "ab"
+        ]
+    },
+    # Names that the converter has for itself, and those of definitions, stand for themselves.
+    {
+        "type": "object",
+        "properties": {"name": {"enum": [1]}, "root": REF, "string": {"enum": [2]}, "é a": REF},
+        "required": ["name", "root", "string", "é a"],
+        "$defs": {"name": {"enum": ["it"]}},
+    },
+    {
+        "type": "object",
+        "properties": {"root": {"type": "integer", "minimum": 1, "maximum": 2}},
+        "required": ["root"],
+        "title": "all that says nothing",
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "x-own": 1,
+    },
+    {"type": "array", "items": {"allOf": [{"$ref": "#"}]}, "maxItems": 2},
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path = tiny_gguf.write_llama(tmp_path_factory.mktemp("schema") / "model.gguf")
+    with LlamaModel(path, vocabulary_only=True) as model:
+        yield model
+
+
+def written(grammar: LlamaGrammar, model: LlamaModel, chance: random.Random) -> str:
+    """Return a text that draws at random among what the grammar allows, and tends to its end."""
+    vocabulary = model.vocabulary
+    everything = np.arange(vocabulary.n_tokens, dtype=np.int32)
+    grammar.begin(0)
+    answer: list[int] = []
+    for n in range(600):
+        may = grammar.allowed(everything, answer)
+        assert may is not None
+        tokens = np.flatnonzero(may).tolist()
+        assert tokens, f"nothing may follow {answer}"
+        ends = [token for token in tokens if token in vocabulary.eog]
+        if ends and (len(ends) == len(tokens) or n > 20 or chance.random() < 0.3):
+            break
+        closing = [t for t in tokens if vocabulary.piece(t)[:1] in (b'"', b"}", b"]")]
+        others = [token for token in tokens if token not in ends]
+        answer.append(chance.choice(closing if closing and chance.random() < 0.3 else others))
+    return b"".join(vocabulary.piece(token) for token in answer).decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: json.dumps(schema)[:60])
+def test_whatever_the_grammar_allows_follows_the_schema(
+    schema: dict[str, Any], model: LlamaModel
+) -> None:
+    chance = random.Random(0)
+    with LlamaGrammar(model.vocabulary, schema_to_gbnf(json.dumps(schema))) as grammar:
+        for _ in range(6):
+            text = written(grammar, model, chance)
+            jsonschema.validate(json.loads(text), schema, cls=jsonschema.Draft202012Validator)
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ('{"type": "object"', "is not valid JSON: line 1"),
+        ('{"type": "str"}', "/type is 'str'"),
+        ('{"type": "string", "pattern": "^a$"}', "/pattern cannot be kept to"),
+        ('{"type": "string", "format": "email"}', "/format 'email' cannot be kept to"),
+        ('{"type": "number", "maximum": 3}', "/maximum cannot be kept to"),
+        ('{"type": "number", "minimum": 3}', "/minimum of a number can only be 0"),
+        ('{"properties": {"a": {"type": "array", "uniqueItems": true}}}', "/properties/a/unique"),
+        ('{"type": "object", "minProperties": 1}', "/minProperties cannot"),
+        ('{"type": "string", "maxlength": 3}', "/maxlength cannot be kept to"),
+        ('{"oneOf": [{"type": "integer"}, {"type": "number"}]}', "/oneOf may hold more than once"),
+        ('{"allOf": [{"type": "string"}, {"maxLength": 3}]}', "only a list of one schema"),
+        ('{"$ref": "#/$defs/none"}', "which is not there"),
+        ('{"$ref": "https://example.org/x"}', "only places in the same schema"),
+        ('{"type": "integer", "minimum": 3, "maximum": 2}', "allows nothing"),
+        ('{"type": "array", "minItems": 3, "maxItems": 2}', "allows nothing"),
+        ('{"type": "string", "enum": [1]}', "allows nothing"),
+        ('{"type": "string", "maxLength": 100000}', "0 to 1000 is wanted"),
+        ('{"properties": {"": {}}}', "without a name"),
+        ("false", "allows nothing"),
+        ("[1]", "is no schema"),
+    ],
+)
+def test_what_cannot_be_kept_to_is_refused_with_its_place(schema: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        schema_to_gbnf(schema)
+    assert said in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def matches(rule: str, number: int) -> bool:
+    """Say whether a rule, read as a regular expression, is that of a number."""
+    import re
+
+    pattern = rule.removesuffix(" space").replace('"', "").replace(" ", "")
+    return re.fullmatch(pattern, str(number)) is not None
+
+
+def test_integers_are_those_between_the_bounds() -> None:
+    bounds = (-1234, -100, -99, -10, -1, 0, 1, 7, 10, 99, 100, 105, 999, 1000, 1234)
+    for low in bounds:
+        for high in bounds:
+            if low <= high:
+                rule = integers(low, high)
+                near = {low, high, low - 1, high + 1, low * 10, high * 10, 0, *range(-120, 120, 7)}
+                assert all(matches(rule, n) == (low <= n <= high) for n in near), (low, high)
+    assert matches(integers(5, None), 10**12)
+    assert not matches(integers(5, None), 4)
+    assert matches(integers(None, 5), -(10**12))
