@@ -70,7 +70,7 @@ def test_control_characters_pass_through_a_pipe_untouched(
 ) -> None:
     """At a high temperature the tiny model utters every byte there is."""
     args = ("-t", tiny / "target.gguf", "-n", 400, "--temp", 5, "--top-k", 0, "--top-p", 1)
-    done = specli("run", "hello", *args, "--min-p", 0, "--seed", 1, "--no-stats")
+    done = specli("run", "hello", *args, "--min-p", 0, "--seed", 1, "-k", 2, "--no-stats")
     assert any(ord(c) < 0x20 and c not in "\n\t" for c in done.out)
 
 
