@@ -4,6 +4,8 @@ import os
 import re
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 
@@ -16,11 +18,11 @@ from rich.text import Text
 
 PICTURE = Path(__file__).parent.parent / "docs" / "terminal.svg"
 COLUMNS, ROWS = 80, 20
-COMMAND = "specli chat --temp 0 -n 160 --offline"
-MESSAGE = "Write HTML for a list of five rivers."
-SECOND = "The same as a table, please."
-LIVE = re.compile(r"\d tok/s")  # the status line, which is gone when an answer is complete
-AT_MOST_S = 120.0
+COMMAND = "specli chat --temp 0 -n 140"
+FIRST = "Write a Python class Point with x and y, and methods to add and subtract."
+SECOND = "Write that class again, for x, y and z."
+N_ROWS = 9  # of the second answer in the picture
+AT_MOST_S = 40.0
 
 
 def main() -> None:
@@ -32,29 +34,85 @@ def main() -> None:
 
 
 def record(home: Path) -> pyte.Screen:
-    """Return the screen in the midst of the second answer, or at its end without a status line."""
+    """Return the screen in the midst of the second answer: the status line goes at its end."""
     screen = pyte.Screen(COLUMNS, ROWS)
     stream = pyte.ByteStream(screen)
-    shell = pexpect.spawn(
-        "sh", dimensions=(ROWS, COLUMNS), env=_environment(home), timeout=AT_MOST_S
-    )
-    _feed_until(shell, stream, rb"\$ ")
-    shell.sendline(COMMAND)
-    _feed_until(shell, stream, rb"> ")
-    shell.sendline(MESSAGE)
-    _feed_until(shell, stream, rb"speculation o[nf].*> ")
-    shell.sendline(SECOND)
-    while True:
-        _feed_until(shell, stream, rb"\n")
-        if any(LIVE.search(row) for row in screen.display) and _n_rows_after(screen, SECOND) > 8:
-            break
-        if _n_rows_after(screen, "speculation o") == 0:
-            break
+    size = (ROWS, COLUMNS)
+    shell = pexpect.spawn("sh", dimensions=size, env=_environment(home), timeout=1)
+    screen.write_process_input = shell.send  # where the program asks the terminal something
+
+    def wait(ready: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + AT_MOST_S
+        while not ready():
+            if time.monotonic() > deadline:
+                sys.exit("error: the screen never came to be:\n" + "\n".join(screen.display))
+            try:
+                stream.feed(shell.read_nonblocking(1 << 16, timeout=1))
+            except pexpect.TIMEOUT:
+                continue
+
+    def is_last(pattern: str) -> bool:
+        rows = [row for row in screen.display if row.strip()]
+        return bool(rows) and re.match(pattern, rows[-1]) is not None
+
+    wait(lambda: is_last(r"\$"))
+    shell.send(f"{COMMAND}\r")
+    wait(lambda: is_last(">"))
+    shell.send(f"{FIRST}\r")
+    wait(lambda: is_last(">") and "tokens/round" in " ".join(screen.display))
+    shell.send(f"{SECOND}\r")
+    wait(lambda: is_last(r"\d.* tok/s .* accepted") and _n_rows_below(screen, SECOND) >= N_ROWS)
     shell.close(force=True)
     return screen
 
 
 def _environment(home: Path) -> dict[str, str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    xdg = {f"XDG_{kind}_HOME": str(home) for kind in ("CONFIG", "STATE", "CACHE", "DATA")}
-    return os.environ | xdg | {"PATH": path, "PS1": "$ ", "TERM": "xterm-256color"}
+    folders = {f"XDG_{kind}_HOME": str(home) for kind in ("CONFIG", "STATE", "CACHE", "DATA")}
+    return os.environ | folders | {"PATH": path, "PS1": "$ ", "TERM": "xterm-256color"}
+
+
+def _n_rows_below(screen: pyte.Screen, text: str) -> int:
+    rows = [row.rstrip() for row in screen.display]
+    at = next((y for y, row in enumerate(rows) if row.endswith(text)), len(rows))
+    return sum(bool(row) for row in rows[at + 1 :])
+
+
+def svg(screen: pyte.Screen) -> str:
+    """Draw a screen. Nothing in the picture is loaded from anywhere."""
+    console = Console(
+        record=True, width=COLUMNS, file=StringIO(), color_system="truecolor", legacy_windows=False
+    )
+    for y in range(ROWS):
+        row = Text(no_wrap=True)
+        for x in range(COLUMNS):
+            row.append(screen.buffer[y][x].data, _style(screen.buffer[y][x]))
+        console.print(row)
+    drawn = console.export_svg(title="specli chat", unique_id="terminal")
+    drawn = re.sub(r"\s*(@font-face \{.*?\}|<!--.*?-->)", "", drawn, flags=re.DOTALL)
+    return drawn.replace("Fira Code, ", "").replace("arial", "sans-serif")
+
+
+def _style(char: Char) -> Style:
+    return Style(
+        color=_color(char.fg),
+        bgcolor=_color(char.bg),
+        bold=char.bold,
+        italic=char.italics,
+        underline=char.underscore,
+        reverse=char.reverse,
+    )
+
+
+def _color(name: str) -> str | None:
+    """Return rich's name of a colour of pyte, which calls yellow brown and knows hex digits."""
+    if name == "default":
+        return None
+    if re.fullmatch("[0-9a-f]{6}", name):
+        return f"#{name}"
+    name = name.replace("brown", "yellow")
+    return name.replace("bright", "bright_") if name.startswith("bright") else name
+
+
+if __name__ == "__main__":
+    main()
