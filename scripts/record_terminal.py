@@ -59,7 +59,7 @@ def record(home: Path) -> pyte.Screen:
     shell.send(f"{COMMAND}\r")
     wait(lambda: is_last(">"))
     shell.send(f"{FIRST}\r")
-    wait(lambda: is_last(">") and "tokens/round" in " ".join(screen.display))
+    wait(lambda: is_last(">") and any("speculation o" in row for row in screen.display))
     shell.send(f"{SECOND}\r")
     wait(lambda: is_last(r"\d.* tok/s .* accepted") and _n_rows_below(screen, SECOND) >= N_ROWS)
     shell.close(force=True)
