@@ -7,7 +7,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from io import StringIO
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import pexpect
 import pyte
@@ -25,6 +27,15 @@ N_ROWS = 9  # of the second answer in the picture
 AT_MOST_S = 40.0
 
 
+class _Screen(pyte.Screen):
+    """A screen that answers where the program asks the terminal something."""
+
+    reply: Callable[[str], Any]
+
+    def write_process_input(self, data: str) -> None:
+        self.reply(data)
+
+
 def main() -> None:
     """Record and write."""
     with tempfile.TemporaryDirectory() as home:
@@ -35,11 +46,11 @@ def main() -> None:
 
 def record(home: Path) -> pyte.Screen:
     """Return the screen in the midst of the second answer: the status line goes at its end."""
-    screen = pyte.Screen(COLUMNS, ROWS)
+    screen = _Screen(COLUMNS, ROWS)
     stream = pyte.ByteStream(screen)
     size = (ROWS, COLUMNS)
-    shell = pexpect.spawn("sh", dimensions=size, env=_environment(home), timeout=1)
-    screen.write_process_input = shell.send  # where the program asks the terminal something
+    shell: pexpect.spawn[bytes] = pexpect.spawn("sh", dimensions=size, env=_environment(home))
+    screen.reply = shell.send
 
     def wait(ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + AT_MOST_S
@@ -85,8 +96,9 @@ def svg(screen: pyte.Screen) -> str:
     )
     for y in range(ROWS):
         row = Text(no_wrap=True)
-        for x in range(COLUMNS):
-            row.append(screen.buffer[y][x].data, _style(screen.buffer[y][x]))
+        cells = [screen.buffer[y][x] for x in range(COLUMNS)]
+        for style, run in groupby(cells, _style):
+            row.append("".join(cell.data for cell in run), style)
         console.print(row)
     drawn = console.export_svg(title="specli chat", unique_id="terminal")
     drawn = re.sub(r"\s*(@font-face \{.*?\}|<!--.*?-->)", "", drawn, flags=re.DOTALL)
