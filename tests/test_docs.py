@@ -29,6 +29,7 @@ WRITTEN = [
 ]
 PICTURE = ROOT / "docs" / "terminal.svg"
 OTHERS = {"--no-deps"}  # options of other programs
+CHECKED = ("choice", "int", "int range", "float", "float range")  # types of options
 
 
 class Command(NamedTuple):
@@ -105,7 +106,7 @@ def check(words: list[str]) -> None:
         given, rest, _ = command.make_parser(context).parse_args(list(words))
         for param in command.params:
             value = given.get(param.name)
-            if isinstance(value, str) and param.type.name in ("choice", "int", "integer", "float"):
+            if isinstance(value, str) and param.type.name in CHECKED:
                 param.type.convert(value, param, context)
         if not rest or not hasattr(command, "commands"):
             return
