@@ -15,6 +15,8 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in ("CONFIG", "STATE", "CACHE", "DATA"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind.lower()))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for name in ("COLUMNS", "LINES"):  # a terminal of a test has a size of its own
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(scope="session")

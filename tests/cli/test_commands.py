@@ -96,7 +96,7 @@ def _every_command(type_: Typist, columns: int) -> None:
     said = type_("/help", "/help", "on an")
     lines = [line for line in said.splitlines() if line.startswith(("/", "    "))]
     assert len(lines) >= 16  # all but the first stand at the beginning of a line
-    assert all(len(line) < columns for line in lines)
+    assert not [line for line in lines if len(line) >= columns]
     type_("/stats", "nothing has been answered")
     type_("/undo", "error: nothing has been said")
     type_("/copy", "error: nothing has been")
