@@ -1,5 +1,6 @@
 """Models that several tests share, and a home that no test shares with the user."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ from specli.models.registry import load_registry
 from specli.models.store import locate
 from tests import tiny_gguf
 
+for _name in ("COLUMNS", "LINES"):  # a terminal of a test has a size of its own
+    os.environ.pop(_name, None)
+
 
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,8 +19,6 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in ("CONFIG", "STATE", "CACHE", "DATA"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind.lower()))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    for name in ("COLUMNS", "LINES"):  # a terminal of a test has a size of its own
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(scope="session")
