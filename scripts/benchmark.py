@@ -15,7 +15,8 @@ from specli.bench.contest import Contest, Plan, entries
 from specli.bench.measure import N_CTX, Machine, render
 from specli.bench.peer import peer_version
 from specli.bench.prompts import load_prompts
-from specli.bench.records import Recorder, Records, Setup, load
+from specli.bench.record_files import Recorder, load
+from specli.bench.records import Records, Setup
 from specli.bench.report import report
 from specli.bench.setup import describe, model_file
 from specli.errors import Interrupted, SpecliError, UsageError

@@ -7,7 +7,8 @@ from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from specli.bench.peer import PeerSettings
 from specli.bench.prompts import Prompt, by_category
-from specli.bench.records import Foresight, Passes, Record, Recorder, Run
+from specli.bench.record_files import Recorder
+from specli.bench.records import Foresight, Passes, Record, Run
 from specli.errors import UsageError
 
 Group: TypeAlias = Literal["plain", "auto", "fixed"]

@@ -4,18 +4,13 @@ A line of kind "setup" says where and with what; the lines after it are measurem
 passes cost ("passes"), answers ("run"), what was right of all guesses ("foresight").
 """
 
-import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from specli.engine.types import Round
-from specli.errors import UsageError
 
 SCHEMA = 2
-_INF = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +147,6 @@ class Foresight:
 
 
 Record: TypeAlias = Run | Passes | Foresight
-_KINDS: dict[str, type[Setup | Record]] = {
-    "setup": Setup,
-    "run": Run,
-    "passes": Passes,
-    "foresight": Foresight,
-}
-_NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,36 +171,6 @@ class Records:
         return [record for record in self.all if isinstance(record, Passes)]
 
 
-class Recorder:
-    """Appends records to a file, each for good before the next run begins."""
-
-    def __init__(self, path: Path, setup: Setup) -> None:
-        """A last line that was cut in a file that exists already is taken away."""
-        self.path = path
-        self._setup = setup
-        self._told = False
-        if path.exists():
-            _mend(path)
-
-    def write(self, record: Record) -> None:
-        """Write one record down, before the first one the setup. Raises OSError, with none kept."""
-        lines = line_of(record) if self._told else line_of(self._setup) + line_of(record)
-        try:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(lines)
-        except OSError:
-            if self.path.exists():
-                _mend(self.path)
-            raise
-        self._told = True
-
-
-def line_of(record: Setup | Record) -> str:
-    """Return a record as its line of JSON."""
-    line = {"schema": SCHEMA, "kind": _NAMES[type(record)], **asdict(record)}
-    return json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
-
-
 def columns(rounds: Iterable[Round]) -> Rounds:
     """Return the rounds of an answer as columns, times to the microsecond."""
     rows = [
@@ -224,82 +182,3 @@ def columns(rounds: Iterable[Round]) -> Rounds:
         for done in rounds
     ]
     return Rounds(*zip(*rows, strict=True)) if rows else Rounds()
-
-
-def load(path: Path) -> Records:
-    """Return the records of a file; a last line that was cut does not count.
-
-    Raises UsageError where it holds something else.
-    """
-    try:
-        text = path.read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
-    setups: list[Setup] = []
-    records: list[Record] = []
-    *whole, last = text.split("\n")
-    is_cut = bool(last) and not _is_json(last)
-    for number, line in enumerate(whole if is_cut else [*whole, last], 1):
-        if line.strip():
-            try:
-                found = _parse(json.loads(line))
-            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-                raise UsageError(
-                    f"{path}, line {number}: is no record of schema {SCHEMA}",
-                    "files of specli bench and scripts/benchmark are wanted",
-                ) from None
-            if isinstance(found, Setup):
-                setups.append(found)
-            else:
-                records.append(found)
-    return Records(tuple(setups), tuple(records), is_cut)
-
-
-def _parse(line: dict[str, Any]) -> Setup | Record:
-    if line.pop("schema") != SCHEMA:
-        raise ValueError("another schema")
-    kind = _KINDS[line.pop("kind")]
-    values: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in line.items()
-    }
-    if kind is Setup:
-        values["target"] = ModelFile(**values["target"])
-        values["drafts"] = tuple(ModelFile(**draft) for draft in values["drafts"])
-    elif kind is Passes:
-        values["target_s"] = {int(n): seconds for n, seconds in values["target_s"].items()}
-    elif kind is Run and "rounds" in values:
-        values["rounds"] = Rounds(**{k: tuple(column) for k, column in values["rounds"].items()})
-    record = kind(**values)
-    if isinstance(record, Run):
-        _check_run(record)
-    return record
-
-
-def _check_run(run: Run) -> None:
-    """Raise ValueError or TypeError where a run cannot be reckoned with."""
-    names = (run.contestant, run.category, run.prompt_id, run.prompt_sha256, run.draft)
-    sound = all(isinstance(name, str) for name in names) and run.category.isprintable()
-    sound = sound and isinstance(run.tokens, int) and 0 < run.tokens < 2**63
-    if not (sound and 0 < run.seconds < _INF and 0 <= run.temperature < _INF):
-        raise ValueError
-
-
-def _is_json(line: str) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _mend(path: Path) -> None:
-    """End the last line of a file; where it was cut, take it away."""
-    text = path.read_bytes()
-    start = text.rfind(b"\n") + 1
-    if start == len(text):
-        return
-    if _is_json(text[start:].decode("utf-8", "replace")):
-        with path.open("ab") as file:
-            file.write(b"\n")
-    else:
-        os.truncate(path, start)

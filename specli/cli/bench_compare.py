@@ -32,7 +32,7 @@ def compare(
     """
     from specli.bench.compare import as_dicts, unlike
     from specli.bench.compare import compare as compared
-    from specli.bench.records import load
+    from specli.bench.record_files import load
 
     records = load(a), load(b)
     for path, some in zip((a, b), records, strict=True):

@@ -42,7 +42,7 @@ def report(
     """
     from specli.bench.page import bench_page
     from specli.bench.plots import check_matplotlib
-    from specli.bench.records import load
+    from specli.bench.record_files import load
     from specli.pages.files import check_page, write_page
 
     path = out or Path(f"{file.stem}.html")

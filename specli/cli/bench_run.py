@@ -8,7 +8,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from specli.bench.records import ModelFile, Passes, Record, Recorder, Run, Setup, line_of
+from specli.bench.record_files import Recorder, line_of
+from specli.bench.records import ModelFile, Passes, Record, Run, Setup
 from specli.bench.schedule import Schedule, chosen, contestants, fitted
 from specli.bench.setup import describe, model_file
 from specli.bench.summary import advise

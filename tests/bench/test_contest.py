@@ -6,7 +6,8 @@ import pytest
 
 from specli.bench.contest import AUTO, PLAIN, Contest, Entry, Plan, entries, rotated
 from specli.bench.prompts import Prompt
-from specli.bench.records import Foresight, ModelFile, Passes, Recorder, Records, Run, Setup, load
+from specli.bench.record_files import Recorder, load
+from specli.bench.records import Foresight, ModelFile, Passes, Records, Run, Setup
 from specli.bench.report import report
 from specli.errors import UsageError
 

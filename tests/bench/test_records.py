@@ -7,19 +7,8 @@ from typing import Any
 
 import pytest
 
-from specli.bench.records import (
-    Foresight,
-    ModelFile,
-    Passes,
-    Recorder,
-    Records,
-    Rounds,
-    Run,
-    Setup,
-    columns,
-    line_of,
-    load,
-)
+from specli.bench.record_files import Recorder, line_of, load
+from specli.bench.records import Foresight, ModelFile, Passes, Records, Rounds, Run, Setup, columns
 from specli.bench.report import report
 from specli.engine.types import Guess, Round
 from specli.errors import UsageError
@@ -121,4 +110,28 @@ def test_json_too_deep_to_read_is_no_record(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.write_text("[" * 200_000 + "\n")
     with pytest.raises(UsageError, match="line 1: is no record"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"settings": None},
+        {"devices": [5]},
+        {"devices": 5},
+        {"memory_bytes": "much"},
+        {"target": {"name": "t", "size_bytes": "large"}},
+        {"drafts": [{"name": 1, "size_bytes": 2}]},
+        {"kind": "passes", "category": "", "target_s": {"1": 0}, "draft_s": 0.0},
+        {"kind": "passes", "category": "", "target_s": {"1": "soon"}, "draft_s": 0.0},
+    ],
+    ids=str,
+)
+def test_a_setup_or_passes_of_wrong_types_are_no_records(
+    tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    path = tmp_path / "r.jsonl"
+    line = {"schema": 2, **wrong} if "kind" in wrong else json.loads(line_of(SETUP)) | wrong
+    path.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"r\.jsonl, line 1: is no record"):
         load(path)

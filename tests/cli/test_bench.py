@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from platformdirs import user_cache_path, user_data_path
 
-from specli.bench.records import Records, load
+from specli.bench.record_files import load
+from specli.bench.records import Records
 from specli.cli.bench_run import choice_of
 from specli.config import PairChoice, config_file, load_config
 from specli.config_edit import save_pair

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from specli.bench.records import line_of
+from specli.bench.record_files import line_of
 from tests.bench.test_page import SETUP, records
 from tests.cli.conftest import Result
 
