@@ -9,8 +9,14 @@ from specli.models.registry import load_registry
 from specli.models.store import locate
 from tests import tiny_gguf
 
-for _name in ("COLUMNS", "LINES"):  # a terminal of a test has a size of its own
+# A terminal of a test has a size of its own, and the many processes that tests start do not
+# compile all of specli anew.
+for _name in ("COLUMNS", "LINES", "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(_name, None)
+# Several workers and their processes share the cores: idle threads that spin would take them away.
+# Before numpy and llama.cpp are imported, which read it then.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from specli.engine.decode import Decoder
 from specli.engine.drafters import ModelDrafter, NgramDrafter
 from specli.engine.planner import FixedPlanner
 from specli.engine.sampler import LogitSampler, of_draft
-from specli.engine.types import Dist, Lookup, Round
+from specli.engine.types import Dist, Lookup, Round, Row
 from specli.errors import DecodeError
 from specli.settings import SamplingSettings
 from tests.fakes import FakeModel, walk
@@ -55,6 +55,22 @@ class Only:
     def allowed(self, tokens: NDArray[np.int32], history: Sequence[int]) -> NDArray[np.bool]:
         self.n_asked += len(tokens)
         return np.isin(tokens, self.tokens)
+
+
+class Remembering(ConstrainedSampler):
+    """The same; what follows a history is computed once, as it comes a thousand times in a test."""
+
+    def __init__(self, settings: SamplingSettings, n_vocab: int, grammar: Alternating) -> None:
+        super().__init__(settings, n_vocab, grammar)
+        self._alternating = grammar
+        self._known: dict[tuple[int, ...], Dist] = {}
+
+    def dist(self, row: Row, history: Sequence[int]) -> Dist:
+        key = self._alternating.n_prompt, *history, *row.view(np.int32).tolist()
+        if key not in self._known:
+            self._known[key] = super().dist(row, history)
+            self._known[key].p.setflags(write=False)
+        return self._known[key]
 
 
 def dense(some: Dist, n: int) -> NDArray[np.float64]:
@@ -110,11 +126,11 @@ def test_a_grammar_that_allows_nothing_is_an_error() -> None:
 def decoder(kind: str, settings: SamplingSettings, k: int, seed: int = 0) -> Decoder:
     grammar = Alternating()
     target = FakeModel(3, N_VOCAB, spread=1.0)
-    sampler = ConstrainedSampler(settings, N_VOCAB, grammar)
+    sampler = Remembering(settings, N_VOCAB, grammar)
     drafter: ModelDrafter | None = None
     lookup: Lookup | None = None
     if kind == "draft":
-        own = ConstrainedSampler(of_draft(settings), N_VOCAB, grammar)
+        own = Remembering(of_draft(settings), N_VOCAB, grammar)
         draft = Cache(FakeModel(3, N_VOCAB, spread=1.0, noise=1.5))
         greedy = settings.temperature == 0
         rng = np.random.default_rng([seed, 1])
