@@ -37,6 +37,7 @@ def test_each_line_works(folder: Path) -> None:
     config.write_text('[pairs."demo"]\ndraft = "ngram"\ndraft_tokens = 2\n')
     path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
     environment = os.environ | {"PATH": path, "PYTHONPATH": str(README.parent)}
+    environment["SPECLI_THREADS"] = "1"  # two lines run side by side, and they are not alone
 
     def run(line: str) -> None:
         done = subprocess.run(

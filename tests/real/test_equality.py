@@ -20,7 +20,8 @@ def greedy(
 ) -> list[tuple[list[int], list[int]]]:
     """Return prompt and continuation, as tokens, of each prompt."""
     guess = Located(draft.stem, draft) if isinstance(draft, Path) else draft
-    settings = Settings(k=k, sampling=GREEDY, n_ctx=1024, n_threads=2)
+    n_threads = 2 if target.stat().st_size > 50_000_000 else 1  # a tiny one has nothing to share
+    settings = Settings(k=k, sampling=GREEDY, n_ctx=1024, n_threads=n_threads)
     results = []
     with open_session(Pair(Located(target.stem, target), guess), settings) as session:
         decoder = session.answerer.decoder
