@@ -74,7 +74,9 @@ def main(
     filters: Annotated[str, typer.Option(help="default, or none beside the temperature.")] = (
         "default"
     ),
-    free: Annotated[bool, typer.Option(help="Compare with text without a grammar.")] = True,
+    free: Annotated[
+        int | None, typer.Option(min=0, help="Answers without a grammar; else as many.")
+    ] = None,
     cases: Annotated[Path, typer.Option(help="JSON lines: name, prompt, schema.")] = CASES,
     max_tokens: Annotated[int, typer.Option(min=1, help="Of an answer under a schema.")] = 200,
     threads: Annotated[int | None, typer.Option(min=1)] = None,
@@ -99,20 +101,22 @@ def main(
     ) as models:
         for case in read_cases(cases):
             n_most = max_tokens
-            for kind in ("schema", "free") if free else ("schema",):
+            wanted = {"schema": per_schema, "free": per_schema if free is None else free}
+            for kind, n_wanted in wanted.items():
                 facts = (method, filters, pair.target.path.name, name, k, seed)
                 group = Group(case.name, kind, *facts)
                 made = [record for record in records if record.group == group]
-                if len(made) < per_schema:
+                if len(made) < n_wanted:
                     records = [record for record in records if record.group != group]
                     session = open_group(models, pair, settings, case, kind)
                     made = []
-                    for record in answers(session, group, case, per_schema, n_most):
+                    for record in answers(session, group, case, n_wanted, n_most):
                         made.append(record)
                         write(record, out, as_json)
                     records += made
                 # Free text is cut where the answers under the schema ended in the mean.
-                n_most = max(8, round(sum(record.n_tokens for record in made) / len(made)))
+                if made:
+                    n_most = max(8, round(sum(record.n_tokens for record in made) / len(made)))
     if not as_json:
         print(table(records))
 
