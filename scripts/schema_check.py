@@ -189,9 +189,11 @@ def read_records(path: Path) -> list[Record]:
     """Return the records of a file of JSON lines. Raises UsageError."""
     try:
         found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        return [Record(**{**one, "group": Group(**one["group"])}) for one in found]
+        records = [Record(**{**one, "group": Group(**one["group"])}) for one in found]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UsageError(f"--out: {path} cannot be read: {error}") from None
+    # A group that was interrupted is run again: what came of it before stands twice.
+    return list({(record.group, record.n): record for record in records}.values())
 
 
 def write(record: Record, out: Path | None, as_json: bool) -> None:
