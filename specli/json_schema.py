@@ -8,30 +8,25 @@ more.
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from specli.errors import UsageError
 from specli.integer_range import integers
+from specli.schema_keywords import (
+    BY_TYPE,
+    SAYS_NOTHING,
+    check_only,
+    is_one_of,
+    read_bounds,
+    read_count,
+    read_types,
+    refuse,
+)
 
 # The schemas that are written anew hold a rule of GBNF under this key, where there is no other way.
 RULE = "specli-rule"
-_TYPES = ("string", "number", "integer", "boolean", "null", "object", "array")
 _ANYTHING = {"type": ["string", "number", "boolean", "null", "object", "array"]}
-_SAYS_NOTHING = {
-    *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
-    *("$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "discriminator"),
-}
-_BY_TYPE = {
-    "object": {"properties", "required", "additionalProperties"},
-    "array": {"items", "prefixItems", "minItems", "maxItems"},
-    "string": {"minLength", "maxLength", "format"},
-    "integer": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"},
-    "number": {"minimum"},
-    "boolean": set[str](),
-    "null": set[str](),
-}
 _FORMATS = ("date", "time", "date-time", "uuid")
-_MOST = 1000  # repetitions that a grammar is written out for
 
 
 def read_schema(text: str) -> str:
@@ -71,11 +66,11 @@ class _Rewriter:
             return dict(_ANYTHING)
         if not isinstance(schema, dict):
             what = "false, which allows nothing" if schema is False else f"no schema: {schema!r}"
-            _refuse(at, f"is {what[:60]}")
+            refuse(at, f"is {what[:60]}")
         said = {
             key: value
             for key, value in schema.items()
-            if key not in _SAYS_NOTHING and not key.startswith("x-")
+            if key not in SAYS_NOTHING and not key.startswith("x-")
         }
         for key, make in (
             ("$ref", self._reference),
@@ -86,14 +81,14 @@ class _Rewriter:
             ("const", self._enum),
         ):
             if key in said:
-                _only(said, {key, "type"} if key in ("enum", "const") else {key}, at)
+                check_only(said, {key, "type"} if key in ("enum", "const") else {key}, at)
                 return make(said, at)
         return self._typed(said, at)
 
     def _reference(self, said: Mapping[str, Any], at: str) -> dict[str, Any]:
         ref = said["$ref"]
         if not isinstance(ref, str) or not (ref == "#" or ref.startswith("#/")):
-            _refuse(at, f"refers to {ref!r}, only places in the same schema (#/...) can be")
+            refuse(at, f"refers to {ref!r}, only places in the same schema (#/...) can be")
         if ref not in self._names:
             self._names[ref] = name = f"specli-ref-{len(self._names)}"
             self._found[name] = self.schema(self._lead(ref, at), ref.removeprefix("#"))
@@ -108,7 +103,7 @@ class _Rewriter:
             elif isinstance(place, dict) and step in place:
                 place = place[step]
             else:
-                _refuse(at, f"refers to {ref}, which is not there")
+                refuse(at, f"refers to {ref}, which is not there")
         return place
 
     def _any_of(self, said: Mapping[str, Any], at: str) -> dict[str, Any]:
@@ -118,17 +113,17 @@ class _Rewriter:
         ways = self._each(said["oneOf"], f"{at}/oneOf")
         full = [self._found[way["$ref"].split("/")[-1]] if "$ref" in way else way for way in ways]
         if not _exclude_each_other(full):
-            _refuse(f"{at}/oneOf", "may hold more than once, which a grammar cannot see", _ANY_OF)
+            refuse(f"{at}/oneOf", "may hold more than once, which a grammar cannot see", _ANY_OF)
         return {"anyOf": ways}
 
     def _all_of(self, said: Mapping[str, Any], at: str) -> dict[str, Any]:
         if not isinstance(said["allOf"], list) or len(said["allOf"]) != 1:
-            _refuse(f"{at}/allOf", "cannot be kept to: only a list of one schema can")
+            refuse(f"{at}/allOf", "cannot be kept to: only a list of one schema can")
         return self.schema(said["allOf"][0], f"{at}/allOf/0")
 
     def _each(self, schemas: Any, at: str) -> list[dict[str, Any]]:
         if not isinstance(schemas, list) or not schemas:
-            _refuse(at, "is no list of schemas")
+            refuse(at, "is no list of schemas")
         return [self.schema(schema, f"{at}/{i}") for i, schema in enumerate(schemas)]
 
     def _enum(self, said: Mapping[str, Any], at: str) -> dict[str, Any]:
@@ -136,22 +131,22 @@ class _Rewriter:
         if "enum" in said and "const" in said:
             values = [said["const"]]
         if not isinstance(values, list):
-            _refuse(f"{at}/enum", "is no list")
-        types = _types(said, at)
-        values = [value for value in values if not types or _is_one_of(value, types)]
+            refuse(f"{at}/enum", "is no list")
+        types = read_types(said, at)
+        values = [value for value in values if not types or is_one_of(value, types)]
         if not values:
-            _refuse(at, "allows nothing: no value of its enum has its type")
+            refuse(at, "allows nothing: no value of its enum has its type")
         return {"enum": values}
 
     def _typed(self, said: dict[str, Any], at: str) -> dict[str, Any]:
-        types = _types(said, at)
+        types = read_types(said, at)
         if not types:
-            types = [kind for kind, keys in _BY_TYPE.items() if keys & said.keys()][:1]
+            types = [kind for kind, keys in BY_TYPE.items() if keys & said.keys()][:1]
         if not types:
-            _only(said, set(), at)
-        _only(said, {"type"}.union(*(_BY_TYPE[kind] for kind in types)), at)
+            check_only(said, set(), at)
+        check_only(said, {"type"}.union(*(BY_TYPE[kind] for kind in types)), at)
         ways = [
-            self._of_type(kind, {k: said[k] for k in _BY_TYPE[kind] & said.keys()}, at)
+            self._of_type(kind, {k: said[k] for k in BY_TYPE[kind] & said.keys()}, at)
             for kind in types
         ]
         return ways[0] if len(ways) == 1 else {"anyOf": ways}
@@ -164,10 +159,10 @@ class _Rewriter:
         if kind == "string":
             return _string(said, at)
         if kind == "integer" and said:
-            return {RULE: integers(*_bounds(said, at))}
+            return {RULE: integers(*read_bounds(said, at))}
         if kind == "number" and said:
             if said["minimum"] != 0:
-                _refuse(f"{at}/minimum", "of a number can only be 0", _INTEGER)
+                refuse(f"{at}/minimum", "of a number can only be 0", _INTEGER)
             return {RULE: _NOT_NEGATIVE}
         return {"type": kind}
 
@@ -176,15 +171,15 @@ class _Rewriter:
         required = said.get("required", [])
         others = said.get("additionalProperties", True)
         if not isinstance(named, dict):
-            _refuse(f"{at}/properties", "is no object")
+            refuse(f"{at}/properties", "is no object")
         if not isinstance(required, list) or not all(isinstance(key, str) for key in required):
-            _refuse(f"{at}/required", "is no list of names")
+            refuse(f"{at}/required", "is no list of names")
         named = {**named, **{key: others for key in required if key not in named}}
         properties = {
             key: self.schema(value, f"{at}/properties/{key}") for key, value in named.items()
         }
         if "" in properties:
-            _refuse(f"{at}/properties", "has one without a name, which cannot be kept to")
+            refuse(f"{at}/properties", "has one without a name, which cannot be kept to")
         if properties or others is False:  # an additional one could have the name of one of these
             return {
                 "type": "object",
@@ -198,79 +193,36 @@ class _Rewriter:
         return {"type": "object", "additionalProperties": values}
 
     def _array(self, said: Mapping[str, Any], at: str) -> dict[str, Any]:
-        least, most = _count(said, "minItems", at) or 0, _count(said, "maxItems", at)
+        least, most = read_count(said, "minItems", at) or 0, read_count(said, "maxItems", at)
         items = said.get("items", True)
         first = items if isinstance(items, list) else said.get("prefixItems")
         if first is not None:
             if not isinstance(first, list) or not first:
-                _refuse(f"{at}/prefixItems", "is no list of schemas")
+                refuse(f"{at}/prefixItems", "is no list of schemas")
             if not least <= len(first) <= (len(first) if most is None else most):
-                _refuse(at, f"wants another number of items than the {len(first)} that it lists")
+                refuse(at, f"wants another number of items than the {len(first)} that it lists")
             return {"type": "array", "prefixItems": self._each(first, f"{at}/prefixItems")}
         if most == 0 or items is False:
             return {RULE: '"[" space "]" space'}
         if most is not None and most < least:
-            _refuse(at, f"allows nothing: minItems is {least}, maxItems {most}")
+            refuse(at, f"allows nothing: minItems is {least}, maxItems {most}")
         bounds = {"minItems": least} | ({} if most is None else {"maxItems": most})
         return {"type": "array", "items": self.schema(items, f"{at}/items"), **bounds}
 
 
 def _string(said: Mapping[str, Any], at: str) -> dict[str, Any]:
-    least, most = _count(said, "minLength", at) or 0, _count(said, "maxLength", at)
+    least, most = read_count(said, "minLength", at) or 0, read_count(said, "maxLength", at)
     if "format" in said:
         if said["format"] not in _FORMATS:
             wanted = ", ".join(_FORMATS)
-            _refuse(f"{at}/format", f"{said['format']!r} cannot be kept to, these can: {wanted}")
+            refuse(f"{at}/format", f"{said['format']!r} cannot be kept to, these can: {wanted}")
         if len(said) > 1:
-            _refuse(at, "has a format and a length: only one of them can be kept to")
+            refuse(at, "has a format and a length: only one of them can be kept to")
         return {"type": "string", "format": said["format"]}
     if most is not None and most < least:
-        _refuse(at, f"allows nothing: minLength is {least}, maxLength {most}")
+        refuse(at, f"allows nothing: minLength is {least}, maxLength {most}")
     bounds = {"minLength": least} if least else {}
     return {"type": "string", **bounds, **({} if most is None else {"maxLength": most})}
-
-
-def _bounds(said: Mapping[str, Any], at: str) -> tuple[int | None, int | None]:
-    """Return the least and the most integer that is allowed."""
-    for key, value in said.items():
-        if isinstance(value, bool) or not isinstance(value, int):
-            _refuse(f"{at}/{key}", f"is {value!r}, of an integer only whole numbers can be kept to")
-    least = [
-        said[key] + add for key, add in (("minimum", 0), ("exclusiveMinimum", 1)) if key in said
-    ]
-    most = [
-        said[key] - add for key, add in (("maximum", 0), ("exclusiveMaximum", 1)) if key in said
-    ]
-    low, high = max(least, default=None), min(most, default=None)
-    if low is not None and high is not None and low > high:
-        _refuse(at, "allows nothing: no integer is within its bounds")
-    return low, high
-
-
-def _count(said: Mapping[str, Any], key: str, at: str) -> int | None:
-    value = said.get(key)
-    if value is None and key not in said:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
-        _refuse(f"{at}/{key}", f"is {value!r}, 0 to {_MOST} is wanted")
-    return int(value)
-
-
-def _types(said: Mapping[str, Any], at: str) -> list[str]:
-    found = said.get("type", [])
-    types = found if isinstance(found, list) else [found]
-    if not all(kind in _TYPES for kind in types) or (not types and "type" in said):
-        _refuse(f"{at}/type", f"is {found!r}, one of {', '.join(_TYPES)} is wanted")
-    return types
-
-
-def _is_one_of(value: Any, types: Sequence[str]) -> bool:
-    if isinstance(value, bool):
-        return "boolean" in types
-    if isinstance(value, int | float):
-        return "number" in types or ("integer" in types and value == int(value))
-    kinds = {str: "string", list: "array", dict: "object", type(None): "null"}
-    return kinds[type(value)] in types
 
 
 def _exclude_each_other(ways: Sequence[Mapping[str, Any]]) -> bool:
@@ -291,19 +243,6 @@ def _exclude_each_other(ways: Sequence[Mapping[str, Any]]) -> bool:
     return False
 
 
-def _only(said: Mapping[str, Any], allowed: set[str], at: str) -> None:
-    for key in said:
-        if key not in allowed:
-            beside = sorted(allowed - {key} & said.keys())
-            where = f" beside {beside[0]}" if beside and key in _KNOWN else ""
-            _refuse(f"{at}/{key}", f"cannot be kept to{where}", "leave it out, or use --grammar")
-
-
-_KNOWN = {"$ref", "anyOf", "oneOf", "allOf", "enum", "const", "type"}.union(*_BY_TYPE.values())
 _ANY_OF = "anyOf can, or a required property with another const in each"
 _INTEGER = "an integer can have any bounds"
 _NOT_NEGATIVE = 'integral-part ("." decimal-part)? ([eE] [-+]? integral-part)? space'
-
-
-def _refuse(at: str, what: str, hint: str = "") -> NoReturn:
-    raise UsageError(f"--json-schema: {at or 'the schema'} {what}", hint)
