@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from specli.cli.clipboard import copy
 from specli.cli.exporting import write_export
 from specli.cli.session import stdin_is_terminal
-from specli.cli.stats_words import in_words
+from specli.cli.stats_words import guessed_by, in_words
 from specli.cli.streams import say, tell
 from specli.cli.tracing import TracePage, check_trace, new_tracer
 from specli.conversation_files import find, reopen
@@ -85,21 +85,15 @@ def _model(talk: "Talk", name: str) -> None:
     if name:
         current.reload(current.options.changed(target=name, draft=None))
         talk.note_models()
-    say("model", f"{current.ready.session.pair.target.name}, {_guesses(talk)}")
+    session = current.ready.session
+    say("model", f"{session.pair.target.name}, {guessed_by(session)}")
 
 
 def _draft(talk: "Talk", name: str) -> None:
     if name:
         talk.current.reload(talk.current.options.changed(draft=name))
         talk.note_models()
-    say("draft", _guesses(talk))
-
-
-def _guesses(talk: "Talk") -> str:
-    session = talk.current.ready.session
-    if session.method == "none":
-        return f"no drafts ({session.reason_off})" if session.reason_off else "no drafts"
-    return f"drafts by {talk.current.draft_name}"
+    say("draft", guessed_by(talk.current.ready.session).removeprefix("drafts by "))
 
 
 def _k(talk: "Talk", text: str) -> None:
@@ -136,6 +130,7 @@ def _system(talk: "Talk", text: str) -> None:
 
 def _reset(talk: "Talk", _: str) -> None:
     talk.reset()
+    say("reset", "what is said next begins a conversation")
 
 
 def _undo(talk: "Talk", _: str) -> None:
@@ -239,6 +234,8 @@ def _stats(talk: "Talk", _: str) -> None:
 def _trace(talk: "Talk", name: str) -> None:
     path = _path(name) if name else None
     check_trace(path)
+    if path is None and not talk.page.save():
+        say("trace", "no page is written; /trace FILE begins one")
     talk.page.end()
     if path:
         talk.page = TracePage(path, new_tracer(talk.current.ready))
@@ -269,7 +266,7 @@ _KEYS = (
 COMMANDS: Mapping[str, Command] = {
     "/help": Command("", "", "show this", _help),
     "/model": Command("[NAME]", "model", "show the target, or load another", _model),
-    "/draft": Command("[NAME]", "draft", "show what guesses, or let another", _draft),
+    "/draft": Command("[NAME]", "draft", "show what guesses, or let another guess", _draft),
     "/k": Command("[auto|N]", ("auto", "0", "2", "4", "8"), "guesses in a round", _k),
     "/temp": Command("[X]", ("0", "0.8", "1"), "temperature", _temp),
     "/system": Command("[TEXT]", "", "show or set the system message", _system),

@@ -91,12 +91,6 @@ class Current:
             "draft": pair_key(draft, bool(draft) and is_path(draft)),
         }
 
-    @property
-    def draft_name(self) -> str:
-        """What guesses."""
-        draft = self.ready.session.pair.draft
-        return draft if isinstance(draft, str) else draft.name
-
     def close(self) -> None:
         """Free the models."""
         self._stack.close()

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from specli.cli.keyboard import quiet_keys
+from specli.cli.stats_words import guessed_by
 from specli.cli.streams import say, tell
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ def typed_lines(
     """
     with quiet_keys():  # what is typed between two prompts, Enter included, is for the next one
         session = _session(words)
-        name, method = ready.session.pair.target.name, ready.session.method
-        tell(f"{name}, drafts by {method}. /help lists commands, Ctrl-D leaves.")
+        name = ready.session.pair.target.name
+        tell(f"{name}, {guessed_by(ready.session)}. /help lists commands, Ctrl-D leaves.")
         try:
             while True:
                 line = session.prompt(prompt_continuation="  ")

@@ -43,7 +43,13 @@ def load_session(
     options = with_choices(options)
     settings = replace(options.settings(), grammar=grammar)
     output = make_output(options, conversation)
-    interrupt, waiting = Interrupt(output.close, output.resumed), Waiting()
+    waiting = Waiting()
+
+    def tidy() -> None:  # a second Ctrl-C, too, leaves neither a bar nor a hidden cursor
+        waiting.close()
+        output.close()
+
+    interrupt = Interrupt(tidy, output.resumed)
     chosen = options.origins.get("draft")
     if options.draft == "none" and chosen and chosen.kind == "pair":
         say("hint", "config.toml says not to speculate here; --draft or --draft-tokens N does")

@@ -1,7 +1,12 @@
 """The statistics of an answer in words, for people."""
 
+from typing import TYPE_CHECKING
+
 from specli.engine.stats import Stats
 from specli.engine.types import Reason
+
+if TYPE_CHECKING:
+    from specli.assemble import Session
 
 _GUESSERS = {"draft": "a draft model", "ngram": "n-grams of the text", "none": "nothing"}
 _REASONS: dict[Reason, str] = {
@@ -11,6 +16,15 @@ _REASONS: dict[Reason, str] = {
     "context": "cut by the full context",
     "interrupted": "interrupted",
 }
+
+
+def guessed_by(session: "Session") -> str:
+    """Return what guesses in a session, by the names that --draft takes."""
+    if session.method == "none":
+        return f"no drafts ({session.reason_off})" if session.reason_off else "no drafts"
+    draft = session.pair.draft
+    name = draft if isinstance(draft, str) else draft.name
+    return f"drafts by {name}" + (" and ngram" if session.method == "both" else "")
 
 
 def in_words(stats: Stats, reason: Reason) -> dict[str, str]:
@@ -25,7 +39,8 @@ def in_words(stats: Stats, reason: Reason) -> dict[str, str]:
     }
     if why := stats.reason_off or stats.draft_muted:
         rows["not guessed"] = why
-    if stats.gain:
+    # Without a guess it was plain decoding: what differs is chance.
+    if stats.gain and stats.draft_n:
         rows["beside plain"] = f"about {stats.gain:.1f} times as fast"
     if stats.draft_n:
         rows["guesses"] = (

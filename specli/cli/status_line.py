@@ -16,7 +16,8 @@ def numbers(stats: Stats, k: int, n_used: int, n_ctx: int, drafter: str) -> list
     k: guesses of the last round. n_used: tokens that the context holds.
     """
     parts = [f"{stats.predicted_per_second:.1f} tok/s"]
-    if stats.gain and stats.method != "none":
+    # Without a guess it was plain decoding: what differs is chance.
+    if stats.gain and stats.draft_n:
         parts.append(f"{stats.gain:.1f}x plain")
     if stats.draft_n:
         parts.append(f"{stats.draft_n_accepted / stats.draft_n:.0%} accepted")

@@ -111,7 +111,8 @@ def _every_command(type_: Typist, columns: int) -> None:
     assert base64.b64decode(copied.split("52;c;")[1].split("\x07")[0])
     type_("/temp 0.5", "temp: 0.5")
     type_("/k 3", "k: 3")
-    type_("/draft ./draft.gguf", "draft: drafts by draft")
+    type_("/trace", "trace: no page is written")
+    type_("/draft ./draft.gguf", "draft: draft and ngram|draft: draft")
     type_("/k", "k: 3")
     type_("/model ./nothing.gguf", "error: ")
     type_("/model ./target.gguf", "model: target, drafts by ngram")
@@ -122,7 +123,7 @@ def _every_command(type_: Typist, columns: int) -> None:
     type_("/stats", "guessed by +n-grams")
     type_("/save talk.json", "saved: talk.json")
     type_("/save talk.md", "saved: talk.md")
-    type_("/reset")
+    type_("/reset", "reset: what is said next begins a conversation")
     type_("anew", "5 tokens at .*prompt")
     type_("/load talk.json", "> first", "> edited words")
     type_("go on", "5 tokens at")
@@ -218,7 +219,7 @@ def test_another_pair_that_fails_leaves_the_old_one_with_all_that_it_knew(
     ]
     assert cached[0] == 0 < cached[1] < cached[2]
     assert cached[3] == 0  # another model
-    assert "draft: drafts by draft" in done.err
+    assert "draft: draft" in done.err
     assert "model: swa, drafts by ngram" in done.err
 
 
