@@ -74,7 +74,7 @@ def parse_config(text: str, keys: Mapping[str, Key] | None = None) -> Config:
     path = config_file()
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # too many digits, too deep: no TOML error
         raise UsageError(
             f"{path}: is not valid TOML: {error}", "specli config edit opens it"
         ) from None

@@ -7,7 +7,6 @@ nothing but the last words of an answer. A line that was torn tells nothing and 
 import json
 import os
 import secrets
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from platformdirs import user_data_path
 
 from specli.conversations import SCHEMA, Conversation, Turn, now, parse
 from specli.errors import SpecliError, UsageError
+from specli.files import lock
 
 FLUSH_S = 0.2  # at most so much of an answer is lost
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -126,7 +126,7 @@ class Journal:
         except OSError as error:
             self._fail(error)
             return
-        _lock(self._file)
+        lock(self._file)
         waiting, self._waiting = self._waiting, []
         for line in waiting:
             self._write(line)
@@ -158,7 +158,7 @@ def reopen(path: Path) -> tuple[Conversation, Journal]:
     except OSError as error:
         raise SpecliError(f"{path}: cannot be opened: {error.strerror or error}") from None
     try:
-        if not _lock(file):
+        if not lock(file):
             raise SpecliError(
                 f"{path.stem}: is open in another chat",
                 "leave that one first, or choose another: specli chats list",
@@ -177,7 +177,8 @@ def saved() -> list[Path]:
     found = []
     for path in conversations_folder().glob("*.jsonl"):
         with suppress(OSError):
-            found.append((path.stat().st_mtime_ns, path))
+            if path.is_file():  # a pipe or a device has no end
+                found.append((path.stat().st_mtime_ns, path))
     return [path for _, path in sorted(found, reverse=True)]
 
 
@@ -211,7 +212,7 @@ def remove(path: Path) -> None:
     try:
         file = os.open(path, os.O_RDWR)
         try:
-            if not _lock(file):
+            if not lock(file):
                 raise SpecliError(f"{path.stem}: is open in a chat", "leave that one first")
         finally:
             os.close(file)
@@ -223,20 +224,3 @@ def remove(path: Path) -> None:
 def _line(kind: str, **fields: Any) -> bytes:
     text = json.dumps({"type": kind, **fields}, ensure_ascii=False)
     return text.encode("utf-8", "replace") + b"\n"
-
-
-def _lock(file: int) -> bool:
-    """Say whether nobody else has the file; from then on nobody else gets it, until it is closed.
-
-    Where files cannot be locked, nobody has it.
-    """
-    if sys.platform != "win32":
-        import fcntl
-
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
-    return True

@@ -106,7 +106,7 @@ def parse(data: bytes, name: str) -> Conversation:
     head = events[0]
     _check_schema(head, name)
     whole = Conversation(
-        str(head.get("id", "")),
+        name,  # and not what the head says: the file may be a copy, or somebody's trick
         str(head.get("created", "")),
         str(head.get("target") or ""),
         str(head.get("draft") or ""),
@@ -115,39 +115,46 @@ def parse(data: bytes, name: str) -> Conversation:
         n_damaged=n_damaged,
         changed=str(head.get("created", "")),
     )
+    turns: list[Turn] = []
     for event in events[1:]:
-        whole = _after(whole, event)
-    return whole
+        whole = _after(whole, turns, event)
+    return replace(whole, turns=tuple(turns))
 
 
-def _after(whole: Conversation, event: Mapping[str, Any]) -> Conversation:
-    """Return the conversation with one more line of the file."""
+def _after(whole: Conversation, turns: list[Turn], event: Mapping[str, Any]) -> Conversation:
+    """Return the conversation with one more line of the file; its turns are changed in place."""
     if isinstance(event.get("at"), str):
         whole = replace(whole, changed=event["at"])
     kind, text = event.get("type"), str(event.get("text") or "")
-    before, last = whole.turns[:-1], whole.turns[-1] if whole.turns else None
     if kind == "user":
-        return replace(whole, turns=(*whole.turns, Turn(text)))
-    if kind == "system":
+        turns.append(Turn(text))
+    elif kind == "system":
         return replace(whole, system=text)
-    if kind == "models":
+    elif kind == "models":
         target, draft = str(event.get("target") or ""), str(event.get("draft") or "")
         return replace(whole, target=target, draft=draft)
-    if kind == "dropped" and isinstance(event.get("n_turns"), int):
-        return replace(whole, n_dropped=min(max(0, event["n_turns"]), len(whole.turns)))
-    if last is None:
-        return whole
-    if kind == "text" and event.get("thought"):
-        return replace(whole, turns=(*before, replace(last, thought=last.thought + text)))
-    if kind == "text":
-        return replace(whole, turns=(*before, replace(last, answer=last.answer + text)))
-    if kind == "done":
-        return replace(whole, turns=(*before, replace(last, reason=str(event.get("reason") or ""))))
-    if kind == "retry":
-        return replace(whole, turns=(*before, Turn(last.user)))
-    if kind == "undo":
-        return replace(whole, turns=before, n_dropped=min(whole.n_dropped, len(before)))
+    elif kind == "dropped" and isinstance(event.get("n_turns"), int):
+        return replace(whole, n_dropped=min(max(0, event["n_turns"]), len(turns)))
+    elif turns and kind == "undo":
+        turns.pop()
+        return replace(whole, n_dropped=min(whole.n_dropped, len(turns)))
+    elif turns:
+        turns[-1] = _told(turns[-1], event, text)
     return whole
+
+
+def _told(turn: Turn, event: Mapping[str, Any], text: str) -> Turn:
+    """Return the last turn with what a line says of it."""
+    match event.get("type"):
+        case "text" if event.get("thought"):
+            return replace(turn, thought=turn.thought + text)
+        case "text":
+            return replace(turn, answer=turn.answer + text)
+        case "done":
+            return replace(turn, reason=str(event.get("reason") or ""))
+        case "retry":
+            return Turn(turn.user)
+    return turn
 
 
 def _check_schema(head: Mapping[str, Any], name: str) -> None:

@@ -1,6 +1,8 @@
 """Files are written whole or not at all."""
 
+import errno
 import os
+import sys
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -13,6 +15,8 @@ def write_whole(path: Path, *parts: bytes | memoryview, private: bool = False) -
     parts: one behind the other. private: for nobody else to read.
     """
     place = path.resolve()
+    if place.exists() and not place.is_file():  # root could put a file in place of a device
+        raise OSError(errno.EINVAL, "is no regular file")
     # a name as long as names can be leaves no room for the rest
     partial = place.with_name(f"{place.name[:50]}.{os.getpid()}.partial")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
@@ -54,6 +58,23 @@ def check_place(path: Path) -> None:
         raise SpecliError(f"{path}: cannot be written: its links lead in a circle") from None
     except OSError as error:
         raise unwritable(path, error) from None
+
+
+def lock(file: int) -> bool:
+    """Say whether nobody else has the file; from then on nobody else gets it, until it is closed.
+
+    Where files cannot be locked, nobody has it.
+    """
+    if sys.platform != "win32":
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+    return True
 
 
 def unwritable(path: Path, error: OSError) -> SpecliError:

@@ -18,6 +18,7 @@ from specli.config import (
     config_file,
     load_config,
     pair_key,
+    parse_config,
 )
 from specli.config_edit import save_pair, set_values, unset_value
 from specli.errors import SpecliError, UsageError
@@ -180,3 +181,9 @@ def test_a_file_is_called_the_same_from_everywhere(
     monkeypatch.chdir(tmp_path)
     assert pair_key("m.gguf", True) == str(tmp_path / "m.gguf")
     assert pair_key("llama-8b:q4_0", False) == "llama-8b:q4_0"
+
+
+@pytest.mark.parametrize("text", ["seed = " + "9" * 5000, "x = " + "[" * 5000])
+def test_numbers_and_lists_beyond_what_python_reads_are_errors(text: str) -> None:
+    with pytest.raises(UsageError, match="not valid TOML"):
+        parse_config(text)

@@ -7,11 +7,20 @@ import stat
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from specli.chat import Message
-from specli.conversation_files import Journal, conversations_folder, find, read, remove, reopen
+from specli.conversation_files import (
+    Journal,
+    conversations_folder,
+    find,
+    read,
+    remove,
+    reopen,
+    saved,
+)
 from specli.conversations import (
     Conversation,
     Turn,
@@ -22,6 +31,7 @@ from specli.conversations import (
     parse,
 )
 from specli.errors import SpecliError, UsageError
+from specli.files import write_whole
 
 Failed = list[OSError]
 TURNS = (Turn("hello", "Hi.", reason="eog"), Turn("more?", "No, because", "hm", "interrupted"))
@@ -244,3 +254,31 @@ def test_markdown_says_what_broke_off() -> None:
     assert text.startswith("<!-- specli conversation ab12 -->\n\n# hello\n\ndemo, 2026-01-02\n")
     assert "## User\n\nmore?\n\n## Assistant\n\n<details><summary>Thought</summary>\n\nhm" in text
     assert text.index("No, because") < text.index("*(interrupted)*") < text.index("*(not answered)")
+
+
+def test_a_copy_has_its_own_name_whatever_its_head_says() -> None:
+    kept = journal("ab12")
+    kept.turns(TURNS)
+    kept.close()
+    copy = conversations_folder() / "cd34.jsonl"
+    copy.write_bytes(find("ab12").read_bytes())
+    assert read(copy).id == "cd34"
+    assert parse(b'{"type": "conversation", "schema": 1, "id": "../x"}\n', "ef56").id == "ef56"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a named pipe is a file of Unix")
+def test_what_is_no_file_is_no_conversation() -> None:
+    kept = journal("ab12")
+    kept.user("hello")
+    kept.close()
+    os.mkfifo(conversations_folder() / "cd34.jsonl")  # it would be read for ever
+    assert [path.stem for path in saved()] == ["ab12"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a named pipe is a file of Unix")
+def test_what_is_no_regular_file_is_never_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    with pytest.raises(OSError, match="no regular file"):
+        write_whole(tmp_path / "link", b"x")
+    assert (tmp_path / "pipe").is_fifo()

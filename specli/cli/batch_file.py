@@ -10,7 +10,9 @@ from typing import IO, Any
 
 from specli.cli.streams import say, write
 from specli.errors import SpecliError, UsageError
-from specli.files import check_place, unwritable
+from specli.files import check_place, lock, unwritable
+
+_BINARY = getattr(os, "O_BINARY", 0)
 
 
 @dataclass(slots=True)
@@ -57,12 +59,15 @@ def open_results(path: Path | None, resume: bool, ids: Sequence[Any]) -> Iterato
     whole = there[: there.rfind(b"\n") + 1]
     done = [_result(path, number, line, ids) for number, line in enumerate(whole.splitlines(), 1)]
     if len(whole) < len(there):
+        _check_torn(path, there[len(whole) :], ids[len(done) : len(done) + 1])
         say("hint", f"{path}: its last result is torn, and is made anew")
     try:
-        file = path.open("r+b" if there else "wb")
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | _BINARY, 0o666), "r+b")
     except OSError as error:
         raise unwritable(path, error) from None
     with file:
+        if not lock(file.fileno()) or os.fstat(file.fileno()).st_size != len(there):
+            raise UsageError(f"{path}: another specli writes to it", "wait for it, then --resume")
         os.ftruncate(file.fileno(), len(whole))
         file.seek(len(whole))
         yield Results(path, file, len(done), sum("error" in result for result in done))
@@ -77,10 +82,20 @@ def _read(path: Path) -> bytes:
         raise SpecliError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
+def _check_torn(path: Path, torn: bytes, ids: Sequence[Any]) -> None:
+    """Raise UsageError where the end of the file is no beginning of the next result."""
+    begin = json.dumps({"id": ids[0]}, ensure_ascii=False)[:-1] if ids else ""
+    expected = begin.encode("utf-8", "replace")
+    if not expected or torn[: len(expected)] != expected[: len(torn)]:
+        raise UsageError(
+            f"{path}: its end is no result of this batch", "name another file for --output"
+        )
+
+
 def _result(path: Path, number: int, line: bytes, ids: Sequence[Any]) -> dict[str, Any]:
     try:
         result = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         result = None
     if not isinstance(result, dict) or number > len(ids) or result.get("id") != ids[number - 1]:
         raise UsageError(

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from specli.cli.batch_file import open_results
+from specli.errors import UsageError
 from tests.cli.conftest import Result
 
 Specli = Callable[..., Result]
@@ -128,3 +130,29 @@ def test_what_is_no_batch_is_exit_2(specli: Specli, args: list[str], said: str) 
     done = specli("run", "-t", "missing.gguf", *args, stdin=stdin)
     assert done.code == 2
     assert said in done.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files are locked on Unix only")
+def test_results_have_one_writer(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    with open_results(path, False, ["a", "b"]) as first:
+        first.add({"id": "a", "text": "x"})
+        with pytest.raises(UsageError, match="another specli"), open_results(path, True, ["a"]):
+            pass
+        first.add({"id": "b", "text": "y"})
+    assert [line["id"] for line in results(path.read_text())] == ["a", "b"]
+
+
+def test_deep_json_is_no_result(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    path.write_text("[" * 100_000 + "\n")
+    with pytest.raises(UsageError, match="no result"), open_results(path, True, ["a"]):
+        pass
+
+
+def test_an_end_that_is_no_result_is_not_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("precious")
+    with pytest.raises(UsageError, match="its end"), open_results(path, True, ["a"]):
+        pass
+    assert path.read_text() == "precious"
