@@ -29,6 +29,18 @@ def write_whole(path: Path, *parts: bytes | memoryview, private: bool = False) -
         partial.unlink(missing_ok=True)
 
 
+MOST_BYTES = 50_000_000  # of a text that is read whole: more fits into no context
+
+
+def read_most(path: Path) -> bytes:
+    """Read a file that may have no end. Raises UsageError where it is too large, OSError."""
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise UsageError(f"{path}: is larger than {MOST_BYTES // 1_000_000} MB")
+    return data
+
+
 def read_text(path: Path) -> str:
     """Read a file of text. Raises UsageError where it is no UTF-8, or cannot be read."""
     if path.exists() and not path.is_file():

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from specli.errors import UsageError
-from specli.text import human_size
+from specli.files import read_most
 
-_MOST_BYTES = 50_000_000
 _WANTED = '{"id": ..., "category": ..., "text": ...}'
 
 
@@ -29,11 +28,7 @@ def load_prompts(path: Path | None = None) -> list[Prompt]:
         text = (files("specli.bench") / "prompts.jsonl").read_text(encoding="utf-8")
         return parse_prompts(text, "prompts.jsonl")
     try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-        if len(data) > _MOST_BYTES:
-            raise UsageError(f"{path}: is larger than {human_size(_MOST_BYTES)}")
-        return parse_prompts(data.decode("utf-8-sig"), str(path))
+        return parse_prompts(read_most(path).decode("utf-8-sig"), str(path))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:

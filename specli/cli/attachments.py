@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from specli.errors import UsageError
+from specli.files import read_most
 
 
 def attached(paths: Sequence[Path]) -> str:
@@ -19,7 +20,7 @@ def _block(path: Path) -> str:
     if path.is_dir():
         raise UsageError(f"--file: {path} is a folder, a text file is wanted")
     try:
-        data = path.read_bytes()
+        data = read_most(path)
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"--file: {path} cannot be read: {said}") from None

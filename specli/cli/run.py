@@ -14,7 +14,7 @@ from specli.cli.options import ModelOptions, with_model_options
 from specli.cli.structured import GrammarText, JsonSchema, check_complete, read_grammar
 from specli.cli.tracing import TraceFile, check_trace
 from specli.errors import Interrupted, UsageError
-from specli.files import check_place
+from specli.files import check_place, read_most
 from specli.settings import check_text
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _read_batch(name: str) -> bytes:
     try:
         if name == "-":
             return b"" if sys.stdin is None else sys.stdin.buffer.read()
-        return Path(name).read_bytes()
+        return read_most(Path(name))
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"--batch: {name} cannot be read: {said}") from None

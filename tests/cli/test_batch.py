@@ -119,6 +119,8 @@ def test_a_kill_loses_only_the_running_prompt(tiny: Path, tmp_path: Path) -> Non
     ("args", "said"),
     [
         (["--batch", "none.jsonl"], "none.jsonl cannot be read"),
+        (["--batch", "/dev/zero"], "/dev/zero: is larger than 50 MB"),
+        (["hi", "--file", "/dev/zero"], "/dev/zero: is larger than 50 MB"),
         (["--batch", "-"], "there is no prompt in it"),
         (["hello", "--batch", "-"], "cannot have a prompt beside it"),
         (["--batch", "-", "--resume"], "--resume goes on in a file"),
