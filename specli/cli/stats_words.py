@@ -2,14 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from specli.engine.stats import Stats
-from specli.engine.types import Reason
-
 if TYPE_CHECKING:
     from specli.assemble import Session
+    from specli.engine.stats import Stats
+    from specli.engine.types import Reason
 
 _GUESSERS = {"draft": "a draft model", "ngram": "n-grams of the text", "none": "nothing"}
-_REASONS: dict[Reason, str] = {
+_REASONS: dict["Reason", str] = {
     "eog": "the model was done",
     "length": "cut by --max-tokens",
     "stop": "at a stop string",
@@ -27,7 +26,7 @@ def guessed_by(session: "Session") -> str:
     return f"drafts by {name}" + (" and ngram" if session.method == "both" else "")
 
 
-def in_words(stats: Stats, reason: Reason) -> dict[str, str]:
+def in_words(stats: "Stats", reason: "Reason") -> dict[str, str]:
     """Return what an answer cost and what speculation brought, by name."""
     rows = {
         "prompt": f"{stats.prompt_n} tokens evaluated, {stats.cache_n} remembered,"

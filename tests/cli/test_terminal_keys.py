@@ -12,7 +12,7 @@ import sys
 from types import SimpleNamespace as Some
 from specli.cli.prompting import typed_lines
 words = {"/file": "file", "/model": "model", "/draft": "draft", "/k": ("auto", "4"), "/help": ""}
-ready = Some(session=Some(method="ngram", pair=Some(target=Some(name="target"))))
+ready = Some(session=Some(method="ngram", pair=Some(target=Some(name="target"), draft="ngram")))
 n = 0
 try:
     for line in typed_lines(ready, words):
