@@ -108,6 +108,7 @@ def bench_pair(
         Path | None,
         typer.Option(
             "--out",
+            "-o",
             help="Where the records go.",
             show_default="a dated file in your data folder",
             rich_help_panel=_PANEL,

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 chats = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The conversations that were kept."
 )
-Id: TypeAlias = Annotated[str, typer.Argument(help="Its ID, or the beginning of that.")]
+Id: TypeAlias = Annotated[
+    str, typer.Argument(metavar="ID", help="Its ID, or the beginning of that.")
+]
 
 
 class Format(str, Enum):  # noqa: UP042  # typer reads it
@@ -86,7 +88,7 @@ def export(
         Format, typer.Option("--format", help="Markdown, or JSON with messages as chat APIs have.")
     ] = Format.md,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write a file, not stdout.")
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write a file, not stdout.")
     ] = None,
 ) -> None:
     """Give one away as Markdown or JSON. What was exported as JSON, /load of a chat reads.
@@ -110,7 +112,9 @@ def export(
 
 @chats.command()
 def rm(
-    chat: Annotated[list[str], typer.Argument(help="IDs, or the beginnings of such.")],
+    chat: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="IDs, or the beginnings of such.")
+    ],
 ) -> None:
     """Remove conversations, and what models remember of them. There is no way back.
 
