@@ -65,11 +65,12 @@ class Rendered:
 
     def finish(self, can_replace: bool, width: int) -> Step:
         """Set what there is: nothing more comes."""
-        raw, code = self._raw, self._code
         step = Step("")
-        if raw and can_replace:
-            line = raw if raw.endswith("\n") else raw + "\n"
-            done = self._code_line(line) if code else self._setter.blocks(raw, width)
+        if self._raw and can_replace:
+            head, newline, tail = self._raw.rpartition("\n")
+            self._raw = head + newline
+            done = self._line(tail + "\n", width) if tail else ""
+            done += self._setter.blocks(self._raw, width) if self._raw else ""
             step = Step(done, replaces=True, rest="")
         self._raw, self._code, self._has_begun = "", None, False
         return step

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from specli.chat import Done, Text
@@ -126,6 +126,8 @@ PARTS = [
 ]
 
 
+@example(["`", "`", "`", "word "], 1, 20)  # a code block that ends in its first line
+@example(["word ", "\n", "`", "`", "`", "word"], 3, 80)
 @settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
 @given(st.lists(st.sampled_from(PARTS), max_size=25), st.integers(1, 6), st.sampled_from([20, 80]))
 def test_no_letter_is_lost_in_markdown_and_nothing_tears(
