@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from scripts.command import run
 from specli.bench.contest import Contest, Plan, entries
 from specli.bench.measure import N_CTX, Machine, render
 from specli.bench.peer import peer_version
@@ -19,7 +20,7 @@ from specli.bench.record_files import Recorder, load
 from specli.bench.records import Records, Setup
 from specli.bench.report import report
 from specli.bench.setup import describe, model_file
-from specli.errors import Interrupted, SpecliError, UsageError
+from specli.errors import Interrupted, UsageError
 from specli.models.registry import load_registry
 from specli.models.store import locate
 from specli.settings import Settings
@@ -136,19 +137,5 @@ def numbers(option: str, text: str) -> list[float]:
         raise UsageError(f"{option} is {text}, numbers with commas between are wanted") from None
 
 
-def run() -> int:
-    """Run main; an error is one line and a hint."""
-    app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
-    app.command()(main)
-    try:
-        app()
-    except SpecliError as error:
-        print(f"error: {error.message}", file=sys.stderr)
-        if error.hint:
-            print(f"hint: {error.hint}", file=sys.stderr)
-        return error.exit_code
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(run())
+    sys.exit(run(main))

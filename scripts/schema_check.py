@@ -3,18 +3,19 @@
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import jsonschema
 import typer
 
+from scripts.command import run
 from specli.assemble import Knowledge, Pair, Session, new_session
 from specli.backend.schema_grammar import schema_to_gbnf
 from specli.bench.setup import commit
 from specli.chat import Done, Message, Text
-from specli.errors import SpecliError, UsageError
+from specli.errors import UsageError
 from specli.loaded import Models, load_models
 from specli.models.registry import load_registry
 from specli.models.store import Located, locate
@@ -124,15 +125,7 @@ def main(
 def open_group(models: Models, pair: Pair, settings: Settings, case: Case, kind: str) -> Session:
     """Make a session that keeps to the schema of a case, or one that is free."""
     grammar = schema_to_gbnf(json.dumps(case.schema)) if kind == "schema" else ""
-    sampling, seed = settings.sampling, settings.seed
-    wanted = Settings(
-        k=settings.k,
-        sampling=sampling,
-        seed=seed,
-        n_ctx=settings.n_ctx,
-        n_threads=settings.n_threads,
-        grammar=grammar,
-    )
+    wanted = replace(settings, grammar=grammar)
     return new_session(models, pair, wanted, lambda: Knowledge({}))
 
 
@@ -254,19 +247,5 @@ def _shown(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def run() -> int:
-    """Run main; an error is one line and a hint."""
-    app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
-    app.command()(main)
-    try:
-        app()
-    except SpecliError as error:
-        print(f"error: {error.message}", file=sys.stderr)
-        if error.hint:
-            print(f"hint: {error.hint}", file=sys.stderr)
-        return error.exit_code
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(run())
+    sys.exit(run(main))

@@ -43,6 +43,7 @@ def load(
     gpu_layers: int = -1,
     draft_gpu_layers: int = -1,
     chat_template: Model | None = None,
+    think: Literal["show", "hide", "off"] = "hide",
     offline: bool = False,
     force: bool = False,
     on_progress: OnProgress = lambda what, share: None,
@@ -67,6 +68,7 @@ def load(
             n_gpu_layers=gpu_layers,
             draft_n_gpu_layers=draft_gpu_layers,
             chat_template=None if chat_template is None else Path(chat_template),
+            think=think,
             force=force,
         )
         worker, stack = Worker(), ExitStack()

@@ -41,17 +41,23 @@ def read_most(path: Path) -> bytes:
     return data
 
 
-def read_text(path: Path) -> str:
-    """Read a file of text. Raises UsageError where it is no UTF-8, or cannot be read."""
-    if path.exists() and not path.is_file():
-        raise UsageError(f"{path}: is no file of text")
+def read_text(path: Path, called: str = "", *, pipes: bool = False) -> str:
+    """Read a file of text, a byte order mark left out.
+
+    called: what the user calls it. pipes: it may be one, as of <(COMMAND), which is waited for.
+    Raises UsageError where it is no UTF-8, too large, or cannot be read.
+    """
+    called = called or f"{path}:"
+    if not pipes and path.exists() and not path.is_file():
+        raise UsageError(f"{called} is no file of text")
     try:
-        return path.read_text(encoding="utf-8")
+        return read_most(path).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UsageError(f"{path}: is not text in UTF-8") from None
+        hint = "convert it first, for example with iconv or pdftotext"
+        raise UsageError(f"{called} is not text in UTF-8", hint) from None
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else str(error)
-        raise UsageError(f"{path}: cannot be read: {said or error}") from None
+        raise UsageError(f"{called} cannot be read: {said or error}") from None
 
 
 def check_place(path: Path) -> None:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-_N_DIGITS = 16  # of the largest number where there is no bound
+_N_DIGITS = 16  # where there is no bound, or as many as the other bound has
 
 
 def integers(least: int | None, most: int | None) -> str:
     """Return the rule of the integers from least to most; None: no bound."""
-    low = -(10**_N_DIGITS - 1) if least is None else least
-    high = 10**_N_DIGITS - 1 if most is None else most
-    low, high = min(low, high), max(low, high)
+    n_digits = max(_N_DIGITS, *(len(str(abs(bound or 0))) for bound in (least, most)))
+    low = 1 - 10**n_digits if least is None else least
+    high = 10**n_digits - 1 if most is None else most
     ways = []
     if low < 0:
         ways += [f'"-" {way}' for way in _naturals(max(1, -high), -low)]

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from specli.chat import Answerer, AnswerEvent, Done, Text
 from specli.conversations import Turn, messages
-from specli.engine.stats import Stats, joined
+from specli.engine.stats import joined
 
 Overflow: TypeAlias = Literal["stop", "drop"]
 # An answer has room for an eighth of the context, else the oldest turns go, until half is free:
@@ -62,7 +62,9 @@ class Window:
                 if isinstance(event, Text):
                     answer, thought = answer + event.text, thought or event.thought
                 if isinstance(event, Done):
-                    done = replace(event, stats=_joined(stats, event.stats))
+                    done = replace(
+                        event, stats=joined(stats, event.stats) if stats else event.stats
+                    )
                     break
                 yield event
             else:
@@ -97,7 +99,3 @@ class Window:
         if answerer.template is None:
             return answer
         return answerer.template.render(messages(system, turns[self.n_dropped :])) + answer
-
-
-def _joined(before: Stats | None, stats: Stats) -> Stats:
-    return joined(before, stats) if before else stats

@@ -34,9 +34,9 @@ class Answer:
 class Speculator:
     """A loaded pair that answers; made by `load`. One thread at a time may use it.
 
-    start: what answers. notes: what else a person might want to know
-    of how it was loaded. Caches stay from one answer to the next: only what is new in a prompt
-    is evaluated. Ctrl-C raises KeyboardInterrupt and leaves it as ready as before.
+    start: what answers. notes: what else a person might want to know of how it was loaded. Caches
+    stay from one answer to the next: only what is new in a prompt is evaluated.
+    Ctrl-C raises KeyboardInterrupt and leaves it as ready as before.
     """
 
     def __init__(
@@ -174,16 +174,16 @@ class Conversation:
     def _kept(self, turns: "list[Message]", events: Iterator[Event]) -> Iterator[Event]:
         from specli.chat import Message
 
-        said, is_whole = "", False
+        said, is_whole = {False: "", True: ""}, False
         try:
             for event in events:
                 is_whole = isinstance(event, Done)
-                if isinstance(event, Text) and not event.thought:
-                    said += event.text
+                if isinstance(event, Text):
+                    said[event.thought] += event.text
                 yield event
         finally:
-            if said or is_whole:
-                self.messages = [*turns, Message("assistant", said)]
+            if said[False] or is_whole:
+                self.messages = [*turns, Message("assistant", said[False], said[True])]
 
 
 def _whole(events: Iterator[Event]) -> Answer:
@@ -209,10 +209,16 @@ def _end(events: "Iterator[AnswerEvent] | None") -> None:
 
 def _messages(prompt: Prompt, kind: "type[Message]") -> "list[Message]":
     turns = [kind("user", prompt)] if isinstance(prompt, str) else list(prompt)
-    found = [kind(t["role"], t["content"]) if isinstance(t, Mapping) else t for t in turns]
+    found = [_as_message(t, kind) for t in turns]
     for message in found:
         check_text("the prompt", message.content)
     return found
+
+
+def _as_message(turn: "Message | Mapping[str, str]", kind: "type[Message]") -> "Message":
+    if not isinstance(turn, Mapping):
+        return turn
+    return kind(turn["role"], turn["content"], turn.get("thought", ""))
 
 
 def free(worker: Worker, stack: ExitStack) -> None:

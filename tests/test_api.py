@@ -9,18 +9,22 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 import specli as package
 from specli import (
+    Conversation,
     Done,
+    Event,
     Message,
     ModelError,
     PairError,
     SpecliError,
     Speculator,
     Start,
+    Stats,
     Text,
     TooLongError,
     UsageError,
@@ -102,6 +106,24 @@ def test_a_conversation_goes_on(model: Speculator) -> None:
     with pytest.raises(TooLongError, match="tokens, the context holds"):
         chat.send("long " * 10_000)
     assert len(chat.messages) == 5
+
+
+def test_what_was_thought_stands_beside_the_answer(tiny: Path) -> None:
+    """Whether the model sees it again is up to its template, as in specli chat."""
+
+    class Thinker:
+        def stream(self, prompt: object, **_: object) -> Iterator[Event]:
+            yield from (Text("hm", drafted=False, thought=True), Text("Hi.", drafted=True))
+            yield Done("eog", Stats("none"))
+
+    chat = Conversation(cast(Speculator, Thinker()))
+    assert [event.as_dict() for event in chat.send("hello")][:2] == [
+        {"type": "text", "text": "hm", "drafted": False, "thought": True},
+        {"type": "text", "text": "Hi.", "drafted": True},
+    ]
+    assert chat.messages == [Message("user", "hello"), Message("assistant", "Hi.", "hm")]
+    with load(tiny / "target.gguf", draft="none", think="off") as model:
+        assert model.start.settings["think"] == "off"
 
 
 def test_whoever_has_enough_may_go(model: Speculator) -> None:

@@ -144,5 +144,9 @@ def test_integers_are_those_between_the_bounds() -> None:
                 near = {low, high, low - 1, high + 1, low * 10, high * 10, 0, *range(-120, 120, 7)}
                 assert all(matches(rule, n) == (low <= n <= high) for n in near), (low, high)
     assert matches(integers(5, None), 10**12)
+    assert matches(integers(10**17, None), 10**17)
+    assert not matches(integers(10**17, None), 10**17 - 1)
+    assert matches(integers(None, -(10**20)), -(10**20))
+    assert not matches(integers(None, -(10**20)), 1 - 10**20)
     assert not matches(integers(5, None), 4)
     assert matches(integers(None, 5), -(10**12))

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from specli.errors import UsageError
-from specli.files import read_most
+from specli.files import read_text
+from specli.settings import check_text
 
 _WANTED = '{"id": ..., "category": ..., "text": ...}'
 
@@ -27,12 +28,7 @@ def load_prompts(path: Path | None = None) -> list[Prompt]:
     if path is None:
         text = (files("specli.bench") / "prompts.jsonl").read_text(encoding="utf-8")
         return parse_prompts(text, "prompts.jsonl")
-    try:
-        return parse_prompts(read_most(path).decode("utf-8-sig"), str(path))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: is not valid UTF-8") from None
+    return parse_prompts(read_text(path, pipes=True), str(path))
 
 
 def parse_prompts(text: str, name: str) -> list[Prompt]:
@@ -67,10 +63,8 @@ def _prompt(line: str, where: str) -> Prompt:
     for key in ("id", "category", "text"):
         if not isinstance(found.get(key), str) or not found[key].strip():
             raise UsageError(f"{where}: {key} is no text", f"wanted: {_WANTED}")
-        # Names stand in plots, which hold no control character; halves of surrogate pairs
-        # (JSON can escape them) can be written nowhere.
+        # Names stand in plots, which hold no control character.
         if key != "text" and not found[key].isprintable():
             raise UsageError(f"{where}: {key} has a character that cannot be shown")
-        if any("\ud800" <= character <= "\udfff" for character in found[key]):
-            raise UsageError(f"{where}: {key} has half of a surrogate pair, which is no character")
+        check_text(f"{where}: {key}", found[key])
     return Prompt(found["id"], found["category"], found["text"])

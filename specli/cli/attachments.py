@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from specli.errors import UsageError
-from specli.files import read_most
+from specli.files import read_text
 
 
 def attached(paths: Sequence[Path]) -> str:
@@ -19,20 +19,9 @@ def attached(paths: Sequence[Path]) -> str:
 def _block(path: Path) -> str:
     if path.is_dir():
         raise UsageError(f"--file: {path} is a folder, a text file is wanted")
-    try:
-        data = read_most(path)
-    except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else str(error)
-        raise UsageError(f"--file: {path} cannot be read: {said}") from None
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = "\0"
+    text = read_text(path, f"--file: {path}", pipes=True)
     if "\0" in text:
-        raise UsageError(
-            f"--file: {path} is no text in UTF-8",
-            "convert it first, for example with iconv or pdftotext",
-        )
+        raise UsageError(f"--file: {path} is no text: it holds a zero byte")
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)  # nothing in the file closes it
     return f"{path}:\n{fence}\n{text.rstrip()}\n{fence}"

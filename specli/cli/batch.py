@@ -11,6 +11,7 @@ from specli.cli.batch_file import Results, open_results
 from specli.cli.options import ModelOptions
 from specli.cli.structured import check_complete
 from specli.errors import Interrupted, SpecliError, UsageError
+from specli.settings import check_text
 
 if TYPE_CHECKING:
     from specli.chat import AnswerEvent, Message
@@ -161,16 +162,9 @@ def _messages(said: dict[str, Any], system: str) -> "tuple[Message, ...]":
             raise UsageError("the role of a message is system, user or assistant")
         if not isinstance(message.content, str) or not message.content.strip():
             raise UsageError("prompt is no text" if "prompt" in said else "a message has no text")
-        _check_utf8(message.content)
+        check_text("prompt" if "prompt" in said else "a message", message.content)
     if not messages or messages[-1].role == "system":
         raise UsageError("messages holds none to answer")
     if system and messages[0].role != "system":
         messages.insert(0, Message("system", system))
     return tuple(messages)
-
-
-def _check_utf8(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise UsageError("holds half of a character, an escape such as \\ud800") from None

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
 
-from specli.errors import SpecliError
+from specli.cli.model_names import draft_names, model_names
 
 # What follows a command: "file", "model" for one that answers, "draft" for one that guesses, one of
 # a few words; after any other, nothing that could be completed.
@@ -34,7 +34,7 @@ class CommandCompleter(Completer):
         elif kind == "file":
             yield from _paths(argument, event, only_models=False)
         elif kind in ("model", "draft"):
-            names = [*_models(), *(("ngram", "none") if kind == "draft" else ())]
+            names = [name for name, _ in (model_names if kind == "model" else draft_names)("")]
             yield from _beginning(argument, names)
             yield from _paths(argument, event, only_models=True)
 
@@ -43,16 +43,6 @@ def _beginning(text: str, words: Iterable[str]) -> Iterable[Completion]:
     for word in words:
         if word.startswith(text):
             yield Completion(word, start_position=-len(text))
-
-
-def _models() -> list[str]:
-    """Return the names of the registry; none where it cannot be read."""
-    from specli.models.registry import load_registry
-
-    try:
-        return sorted(load_registry())
-    except SpecliError:
-        return []
 
 
 def _paths(text: str, event: CompleteEvent, only_models: bool) -> Iterable[Completion]:

@@ -1,4 +1,4 @@
-"""What a shell completes after --target and --draft."""
+"""What is completed where a model is wanted, in a shell and in a conversation."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ def model_names(incomplete: str) -> Iterator[tuple[str, str]]:
 
     try:
         registry = load_registry()
-    except SpecliError:  # a shell is no place to say it
+    except SpecliError:  # this is no place to say it
         return
     for alias in sorted(registry):
         if alias.startswith(incomplete):

@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from specli.errors import SpecliError, UsageError
+from specli.files import read_text
 from specli.settings import check_text
 
 JsonSchema: TypeAlias = Annotated[
@@ -76,10 +77,4 @@ _CUT = {
 def _read(option: str, name: str) -> str:
     if not name:
         raise UsageError(f"{option} is empty", "is a variable of your script unset?")
-    try:
-        return Path(name).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise UsageError(f"{option}: {name} is not valid UTF-8") from None
-    except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else str(error)
-        raise UsageError(f"{option}: {name} cannot be read: {said}") from None
+    return read_text(Path(name), f"{option}: {name}", pipes=True)

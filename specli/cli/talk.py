@@ -23,6 +23,10 @@ _N_SHOWN, _SHOWN = 3, 200  # turns, and characters of each, that are shown where
 class Talk:
     """The state of a conversation, for the commands to change."""
 
+    id: str
+    created: str
+    journal: Journal
+
     def __init__(
         self, current: Current, page: TracePage, overflow: Overflow, system: str, *, keep: bool
     ) -> None:
@@ -35,9 +39,7 @@ class Talk:
         self.last: Done | None = None
         self._overflow = overflow
         self._keep = keep
-        self.id, self.created = new_id(), now()
-        self.journal = self._new_journal()
-        self._window = self._new_window(0)
+        self._begin()
 
     @property
     def interrupted(self) -> bool:

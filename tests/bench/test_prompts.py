@@ -48,7 +48,7 @@ def test_a_file_without_an_end_is_not_read_to_it() -> None:
         ('{"id": 3, "category": "b", "text": "c"}', "f, line 1: id is no text"),
         ("[" * 200_000, "f, line 1: is no JSON object"),
         (r'{"id": "a", "category": "\u001b", "text": "c"}', "category has a character that"),
-        (r'{"id": "a", "category": "b", "text": "\ud800"}', "text has half of a surrogate"),
+        (r'{"id": "a", "category": "b", "text": "\ud800"}', "text is not valid UTF-8"),
         ('{"id": "a", "category": "b", "text": "c"}\n' * 2, "f, line 2: the id a is taken"),
     ],
 )
@@ -61,5 +61,5 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"none\.jsonl: cannot be read"):
         load_prompts(tmp_path / "none.jsonl")
     (tmp_path / "latin.jsonl").write_bytes(b"\xe9")
-    with pytest.raises(UsageError, match="is not valid UTF-8"):
+    with pytest.raises(UsageError, match="is not text in UTF-8"):
         load_prompts(tmp_path / "latin.jsonl")

@@ -59,6 +59,7 @@ def test_json_that_was_cut_is_an_error(specli: Specli, tiny: Path, tmp_path: Pat
         (["--json-schema", "none.json"], "error: --json-schema: none.json cannot be read: No such"),
         (["--json-schema", '{"type": "string", "pattern": "a"}'], "/pattern cannot be kept to"),
         (["--grammar", "root ::= x"], "Undefined rule identifier 'x'"),
+        (["--grammar", "/dev/zero"], "error: /dev/zero: is larger than 50 MB"),
         (["--grammar", "none.gbnf"], "error: --grammar: none.gbnf cannot be read: No such file"),
         (["--grammar", "root ::= [a]", "--json-schema", "{}"], "cannot both be kept to"),
     ],
