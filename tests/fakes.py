@@ -176,14 +176,27 @@ class Clock:
     def perf_counter(self) -> float:
         return self.now
 
-    def times(self, model: FakeModel, seconds: Mapping[int, float], switch_s: float = 0.0) -> None:
-        """Let decodes of a model take seconds by n, interpolated, and more for another n."""
-        last = 0
+    def times(
+        self,
+        model: FakeModel,
+        seconds: Mapping[int, float],
+        switch_s: float = 0.0,
+        load_s: float = 0.0,
+    ) -> None:
+        """Let decodes of a model take seconds by n, interpolated.
+
+        switch_s: how much longer the first two of another n than before take together. load_s: how
+        much longer the first of each n takes.
+        """
+        last = n_same = 0
+        loaded = set()
 
         def passes(n: int) -> None:
-            nonlocal last
-            self.now += float(np.interp(n, list(seconds), list(seconds.values())))
-            self.now += switch_s * (n != last)
+            nonlocal last, n_same
+            n_same = n_same + 1 if n == last else 0
             last = n
+            self.now += float(np.interp(n, list(seconds), list(seconds.values())))
+            self.now += switch_s / 2 * (n_same < 2) + load_s * (n not in loaded)
+            loaded.add(n)
 
         model.on_decode = passes

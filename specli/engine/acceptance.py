@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from math import exp, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ _PRIOR_VOTES = 10.0  # guesses that the prior is worth: of each bin, and of whic
 _MEMORY = 0.97  # what is left of a bin's votes after each new one of them
 _SEEN_MEMORY = 0.99
 _LEAST_STEP = 0.05
+_MOST = 8.0  # logits: surer than that is nobody
 
 
 class Acceptance:
@@ -40,31 +42,30 @@ class Acceptance:
 
         Raises ValueError, TypeError or KeyError where it is something else.
         """
-        self._judged = np.zeros(N_BINS)
-        self._accepted = np.zeros(N_BINS)
+        self._judged = [0.0] * N_BINS
+        self._accepted = [0.0] * N_BINS
         self._n_judged = 0
         self._bias = 0.0
-        self._prior = np.log(np.array(rates) / (1.0 - np.array(rates)))
+        self._prior = [log(rate / (1.0 - rate)) for rate in rates]  # logits
         self._seen = _PRIOR_VOTES * _OUTLOOK
         if learned:
             both = np.array([learned["logits"], learned["outlook"]], np.float64)
             if both.shape != (2, N_BINS) or not np.isfinite(both).all() or both[1].sum() <= 0.0:
                 raise ValueError("these are no rates and weights of bins")
-            self._prior, self._seen = both[0], _PRIOR_VOTES * both[1]
+            self._prior = np.clip(both[0], -_MOST, _MOST).tolist()
+            self._seen = _PRIOR_VOTES * both[1]
 
     def probability(self, confidence: float) -> float:
         """Return how likely a guess is to be accepted."""
-        at = _bin(confidence)
-        prior = _sigmoid(self._prior[at] + self._bias)
-        rate = (self._accepted[at] + _PRIOR_VOTES * prior) / (self._judged[at] + _PRIOR_VOTES)
-        return float(rate)
+        return self._rate(_bin(confidence))
 
     def outlook(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return how often confidences of each bin come, and their probabilities; (N_BINS,) each.
 
         The first sums to 1: it is what is known of a guess before it is made.
         """
-        return self._seen / self._seen.sum(), self._rates()
+        rates = np.array([self._rate(at) for at in range(N_BINS)])
+        return self._seen / self._seen.sum(), rates
 
     def observe(self, confidence: float, accepted: bool) -> None:
         """Learn from one guess that the target judged."""
@@ -73,7 +74,7 @@ class Acceptance:
         self._accepted[at] = self._accepted[at] * _MEMORY + accepted
         self._n_judged += 1
         step = max(_LEAST_STEP, 1.0 / (2.0 + self._n_judged / 4.0))
-        self._bias += step * (accepted - float(_sigmoid(self._prior[at] + self._bias)))
+        self._bias += step * (accepted - self._believed(at))
         self.see(confidence)
 
     def see(self, confidence: float) -> None:
@@ -90,13 +91,12 @@ class Acceptance:
             "outlook": [round(float(weight), 4) for weight in weights],
         }
 
-    def _rates(self) -> NDArray[np.float64]:
-        prior = _sigmoid(self._prior + self._bias)
-        return (self._accepted + _PRIOR_VOTES * prior) / (self._judged + _PRIOR_VOTES)
+    def _rate(self, at: int) -> float:
+        prior = self._believed(at)
+        return (self._accepted[at] + _PRIOR_VOTES * prior) / (self._judged[at] + _PRIOR_VOTES)
 
-
-def _sigmoid(logit: NDArray[np.float64]) -> NDArray[np.float64]:
-    return 1.0 / (1.0 + np.exp(-logit))
+    def _believed(self, at: int) -> float:
+        return 1.0 / (1.0 + exp(-self._prior[at] - self._bias))
 
 
 def _bin(confidence: float) -> int:

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from specli.engine.types import Model
 
 N_MAX = 64
+# Tokens that a target decodes which prepares itself anew for each other number of them.
+WIDTHS = 1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64
 # What to measure first: the ends of what is mostly used, then between them, then beyond.
 _ORDER = (1, 8, 4, 2, 16, 3, 6, 5, 12, 7, 32, 9, 10, 24, 48, 64)
-# Where the budget lasts, all again, each twice in a row: the fastest counts. The others had to wait
-# or wake up, or came after one of another size, for which a GPU prepares itself anew.
-_AGAIN = tuple(n for n in _ORDER for _ in range(2)) * 2
-_REFRESHED = _AGAIN[:8]  # of what is known from another time
+_N_REFRESHED = 8  # decodes that tell how what is known from another time has moved
+# Decodes of a new number of tokens that a GPU takes longer for: the first is launched kernel by
+# kernel, the second is recorded (CUDA graphs), those after it are played back.
+_N_NEW = 2
 _PRIOR_SLOPE = 0.1  # of T(1), for each more token, where nothing but T(1) is known
 _CLIP = 0.25  # of the logarithm: how much of a decode's error is believed
 _LEAST_S = 1e-9
@@ -34,13 +36,16 @@ class CostCurve:
     The correction is learned for each n that is used and carries over to those between. Both move
     by a share of each decode's clipped error, as running quantiles do: single slow decodes count
     for little, a change is followed within some rounds. Where a decode has not as many tokens as
-    the one before, switch_s comes on top of T(n), and such a decode tells of that alone.
+    the one before, switch_s comes on top of T(n), spread over it and the next: they tell of that
+    alone.
     """
 
     def __init__(self, measured: Mapping[int, float], switch_s: float = 0.0) -> None:
         """measured: seconds of a decode of n tokens, for n = 1 at least."""
         self.switch_s = switch_s
         self._last = 0  # tokens of the last decode
+        self._n_same = 0  # decodes of as many before it, in a row
+        self._extra_s = 0.0  # what they took longer than T(n)
         self._base = _interpolated(dict(measured))
         self._measured = set(measured)
         self._level = 0.0  # logarithms, these two
@@ -63,12 +68,15 @@ class CostCurve:
 
     def observe(self, n: int, seconds: float) -> None:
         """Learn from one decode of n tokens."""
-        switched, self._last = n != self._last, n
+        self._n_same = self._n_same + 1 if n == self._last else 0
+        self._last = n
         if not 1 <= n <= N_MAX or seconds < _LEAST_S:
             return
-        if switched and self.switch_s:
-            extra_s = min(max(seconds - self.at(n), 0.0), 2 * self.switch_s)
-            self.switch_s += _LEVEL_GAIN * (extra_s - self.switch_s)
+        if self.switch_s and self._n_same < _N_NEW:
+            self._extra_s = seconds - self.at(n) + (self._extra_s if self._n_same else 0.0)
+            if self._n_same == _N_NEW - 1:
+                extra_s = min(max(self._extra_s, 0.0), 2 * self.switch_s)
+                self.switch_s += _LEVEL_GAIN * (extra_s - self.switch_s)
             return
         error = log(seconds / self.at(n))
         error = min(max(error, -_CLIP), _CLIP)
@@ -116,38 +124,56 @@ def _interpolated(measured: dict[int, float]) -> NDArray[np.float64]:
 def measure_costs(model: Model, known: Mapping[int, float], budget_s: float) -> dict[int, float]:
     """Time decodes of an empty sequence, as many as the budget allows; leave it empty.
 
-    known: what was measured or learned another time, in seconds by n. A few of these are measured
+    known: what was measured or learned another time, in seconds by n. Some of these are measured
     again, and the others move with them: what a busy hour taught does not outlast it. Returns all
     that is known then, T(1) among it, whatever it costs.
     """
-    measured: dict[int, float] = {}
+    timed: dict[int, float] = {}  # warm or not
+    warm: dict[int, float] = {}
     end = time.perf_counter() + budget_s
-    for n in _REFRESHED if known else _ORDER + _AGAIN:
+    for n, is_warm in _to_measure(model.prepares, bool(known)):
         if n > min(model.n_batch, model.n_ctx):
             continue
-        held = {**known, **measured}
-        if held and time.perf_counter() + _interpolated(held)[n] > end:
+        held = known or warm or timed
+        needed = n == 1 and not known and not warm
+        if not needed and time.perf_counter() + _interpolated(dict(held))[n] > end:
             continue
-        measured[n] = min(_time(model, n), measured.get(n, inf))
-    moved = [log(seconds / known[n]) for n, seconds in measured.items() if n in known]
-    ratio = exp(sum(moved) / len(moved)) if moved else 1.0
-    return {n: seconds * ratio for n, seconds in known.items()} | measured
+        timed[n] = _time(model, n)
+        if is_warm:
+            warm[n] = min(timed[n], warm.get(n, inf))
+    moved = [log(seconds / known[n]) for n, seconds in warm.items() if n in known]
+    ratio = exp(median(moved)) if moved else 1.0
+    return {n: seconds * ratio for n, seconds in known.items()} | warm
+
+
+def _to_measure(prepares: bool, is_known: bool) -> list[tuple[int, bool]]:
+    """Return which numbers of tokens to decode, and whether the time counts.
+
+    Each several times in a row, of which the fastest counts: the others had to wait or wake up, or
+    came after one of another size. Where a GPU's first decode of a size loads its kernels it counts
+    for nothing, and as it is fast all sizes are measured at every start.
+    """
+    if prepares:
+        again = [(n, True) for n in WIDTHS for _ in range(_N_NEW + 1)]
+        return again if is_known else [(n, False) for n in WIDTHS] + again
+    again = [(n, True) for n in _ORDER for _ in range(2)]
+    return again[:_N_REFRESHED] if is_known else [(n, True) for n in _ORDER] + 2 * again
 
 
 def measure_switch(model: Model) -> float:
-    """Return what a decode takes longer that has not as many tokens as the one before, in seconds.
+    """Return what decodes take longer in all after one of another number of tokens, in seconds.
 
     0 where the model says that it does not matter. Leaves the sequence empty.
     """
     if not model.prepares:
         return 0.0
     other, n = 4, min(8, model.n_batch, model.n_ctx, model.n_rows)
-    switched, again = [], []
+    extra_s = []
     for _ in range(5):
         _time(model, other)
-        switched.append(_time(model, n))
-        again.append(_time(model, n))
-    return max(0.0, median(switched) - median(again))
+        new_s = sum(_time(model, n) for _ in range(_N_NEW))
+        extra_s.append(new_s - _N_NEW * _time(model, n))
+    return max(0.0, median(extra_s))
 
 
 def _time(model: Model, n: int) -> float:

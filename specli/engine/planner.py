@@ -3,23 +3,23 @@
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specli.engine.acceptance import Acceptance
-from specli.engine.costs import N_MAX, CostCurve
+from specli.engine.costs import N_MAX, WIDTHS, CostCurve
 from specli.engine.guard import Guard
 from specli.engine.types import Choice, Costs, Guess, Round
 
 _HORIZON = 24  # most guesses of a model that are planned for
-_GRID = np.linspace(0.0, 1.0, 33)  # probabilities that all guesses so far are right
+_N_STEPS = 32
+_GRID = np.linspace(0.0, 1.0, _N_STEPS + 1)  # probabilities that all guesses so far are right
 _ROUNDS = 10.0  # that the running rate looks back on
 _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can guess again
-_PLAN_S = 0.06  # seconds of rounds that plans serve: making one takes some 0.2 ms
-# Tokens that a target decodes which prepares itself anew for each other number of them.
-_WIDTHS = 1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64
-_KEPT = tuple(width for width in _WIDTHS if width <= _HORIZON)
+_PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes some 0.4 ms
+_KEPT = tuple(width for width in WIDTHS if width <= _HORIZON)
 _MARGIN = 0.06  # by which a round with guesses has to promise more than one without
 _PROBES = 0.015  # share of the time that may go into looking whether drafting pays again
 
@@ -115,10 +115,10 @@ class AutoPlanner:
         if self._since_plan_s >= _PLAN_S:
             self._since_plan_s = 0.0
             self._make_plan()
-        self._stop = self._plan.stop
+        stop = self._plan.stop
         if self._target.switch_s:
-            changes = self._plan.widths != self._last
-            self._stop = self._stop - changes * (self._price * self._target.switch_s)
+            stop = stop - (self._plan.widths != self._last) * (self._price * self._target.switch_s)
+        self._stop: list[float] = stop.tolist()
 
     def choose(self, found: Guess | None, n_behind: int | None) -> Choice:
         """Say where the next guess comes from, if one is worth its price.
@@ -129,11 +129,13 @@ class AutoPlanner:
         n, p = len(self._path), self._p
         if n >= self._n_max or self._plain:
             return "stop"
-        best, choice = float(self._stop[n]), _STOP
+        best, choice = self._stop[n], _STOP
         if n_behind is not None and self._draft and n < _HORIZON:
-            behind_s = (self._draft.at(n_behind) - self._draft.at(1)) / _CATCH_UP
+            behind_s = 0.0
+            if n_behind > 1:
+                behind_s = (self._draft.at(n_behind) - self._draft.at(1)) / _CATCH_UP
             self._behind_s = self._behind_s if n else behind_s
-            go = float(np.interp(p, _GRID, self._plan.go[n])) - self._price * behind_s
+            go = _on_grid(self._plan.go[n], p) - self._price * behind_s
             if go > best:
                 best, choice = go, _DRAFT
             elif n == 0 and self._probes(n_behind):
@@ -155,7 +157,7 @@ class AutoPlanner:
             self._advance(a)
         else:
             self._seen = guess
-        return bool(kept)
+        return kept
 
     def n_worth(self, guesses: Sequence[Guess]) -> int:
         """Return how many guesses to keep, now that nothing follows them.
@@ -168,8 +170,9 @@ class AutoPlanner:
         n_drawn = max((i + 1 for i, guess in enumerate(guesses) if guess.q is not None), default=0)
         if self._probing:
             n_drawn = max(n_drawn, 1)
-        values = np.cumsum([0.0, *self._path]) + self._stop[: len(self._path) + 1]
-        return n_drawn + int(np.argmax(values[n_drawn:]))
+        reached = accumulate(self._path, initial=0.0)
+        values = [tokens + stop for tokens, stop in zip(reached, self._stop, strict=False)]
+        return max(range(n_drawn, len(values)), key=values.__getitem__)
 
     def width(self, n_tokens: int) -> int:
         """Return the width that is kept at present, or the next one where that is too small."""
@@ -233,7 +236,7 @@ class AutoPlanner:
     def _of_width(self, least: int) -> "_Plan":
         """Return the plan for rounds that are padded to a width."""
         sizes = range(1, N_MAX + 1)
-        widths = [_WIDTHS[bisect_left(_WIDTHS, max(n, least))] for n in sizes]
+        widths = [WIDTHS[bisect_left(WIDTHS, max(n, least))] for n in sizes]
         return self._solved(np.array(widths), least - 1)
 
     def _solved(self, widths: NDArray[np.int_], horizon: int) -> "_Plan":
@@ -253,17 +256,17 @@ class AutoPlanner:
                 kept = at + np.interp(at, _GRID, following)
                 go[n] = weights @ np.maximum(kept, stop[n]) - price
                 following = np.maximum(go[n], stop[n])
-        return _Plan(widths, stop, go)
+        return _Plan(widths, stop, go.tolist())
 
     def _value(self, plan: "_Plan") -> float:
         """Return what a round is worth before its first guess."""
-        return float(max(plan.stop[0], plan.go[0, -1] - self._price * self._behind_s))
+        return max(float(plan.stop[0]), plan.go[0][-1] - self._price * self._behind_s)
 
     def _best(self, n: int, p: float) -> float:
         """Return the value of going on from n guesses in the best way."""
         if n >= min(_HORIZON, self._n_max):
-            return float(self._stop[n])
-        return max(float(self._stop[n]), float(np.interp(p, _GRID, self._plan.go[n])))
+            return self._stop[n]
+        return max(self._stop[n], _on_grid(self._plan.go[n], p))
 
     def _run(self, n: int, p: float, a: float) -> float:
         """Return the value of a found guess: of a run of such, or of the draft's after it."""
@@ -294,7 +297,14 @@ class _Plan:
 
     widths: NDArray[np.int_]
     stop: NDArray[np.float64]
-    go: NDArray[np.float64]
+    go: list[list[float]]
+
+
+def _on_grid(values: list[float], p: float) -> float:
+    """Return the value at a probability, of values on the grid."""
+    at = p * _N_STEPS
+    below = min(int(at), _N_STEPS - 1)
+    return values[below] + (at - below) * (values[below + 1] - values[below])
 
 
 _STOP: Choice = "stop"

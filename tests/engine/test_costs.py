@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specli.engine.costs import N_MAX, CostCurve, measure_costs
+from specli.engine.costs import N_MAX, WIDTHS, CostCurve, measure_costs, measure_switch
 from tests.fakes import Clock, FakeModel
 
 STEPS = {1: 1.0, 2: 1.9, 3: 2.5, 4: 2.1, 5: 2.8, 8: 3.4, 16: 4.7}
@@ -87,3 +87,46 @@ def test_what_is_known_moves_with_what_is_measured_again(clock: Clock) -> None:
     assert again == pytest.approx(measured)
     assert clock.now - started <= 20.0
     assert measure_costs(model, measured, 0.0) == measured
+
+
+def test_one_slow_decode_does_not_move_what_is_known(clock: Clock) -> None:
+    model = FakeModel(0)
+    model.n_batch = 64
+    clock.times(model, STEPS | {2: 19.0})
+    again = measure_costs(model, STEPS, 100.0)
+    assert again == pytest.approx(STEPS | {2: 19.0})
+
+
+def gpu(clock: Clock) -> FakeModel:
+    """Return a model that loads kernels at first, and prepares itself for each other size."""
+    model = FakeModel(0)
+    model.n_batch = model.n_rows = 64
+    model.prepares = True
+    clock.times(model, STEPS | {64: 9.5}, switch_s=6.0, load_s=90.0)
+    return model
+
+
+def test_on_a_gpu_every_width_is_measured_warm_at_every_start(clock: Clock) -> None:
+    model = gpu(clock)
+    measured = measure_costs(model, {}, 10_000.0)
+    true = CostCurve(STEPS | {64: 9.5})
+    assert measured == pytest.approx({n: true.at(n) for n in WIDTHS})
+    of_a_bad_hour = {n: seconds * (40.0 if n == 24 else 1.3) for n, seconds in measured.items()}
+    assert measure_costs(model, of_a_bad_hour, 10_000.0) == pytest.approx(measured)
+    assert measure_switch(model) == pytest.approx(6.0)
+
+
+def test_on_a_gpu_what_was_not_measured_warm_is_not_believed(clock: Clock) -> None:
+    measured = measure_costs(gpu(clock), {}, 1100.0)
+    assert measured and max(measured.values()) < 10.0
+    assert measure_costs(gpu(clock), {}, 0.0).keys() == {1}
+
+
+def test_a_change_of_size_teaches_what_a_change_costs_and_nothing_else() -> None:
+    curve = CostCurve({1: 4.0, 8: 7.0}, switch_s=2.0)
+    for _ in range(40):
+        for n, seconds in ((8, 9.0), (8, 10.0), (8, 7.0), (1, 6.0), (1, 7.0), (1, 4.0)):
+            curve.observe(n, seconds)
+    assert curve.switch_s == pytest.approx(5.0, rel=0.05)
+    assert curve.at(8) == pytest.approx(7.0)
+    assert curve.at(1) == pytest.approx(4.0)
