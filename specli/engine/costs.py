@@ -169,8 +169,9 @@ def measure_switch(model: Model) -> float:
         return 0.0
     other, n = 4, min(8, model.n_batch, model.n_ctx, model.n_rows)
     extra_s = []
-    for _ in range(5):
-        _time(model, other)
+    for _ in range(3):
+        for _ in range(_N_NEW + 1):
+            _time(model, other)
         new_s = sum(_time(model, n) for _ in range(_N_NEW))
         extra_s.append(new_s - _N_NEW * _time(model, n))
     return max(0.0, median(extra_s))
