@@ -88,6 +88,14 @@ class Forked(fdspawn):  # type: ignore[type-arg]
         self._zygote, self._process = zygote, process
         self.linesep = "\r"  # what the Enter key sends
 
+    @property
+    def seen(self) -> str:
+        """What was read at last: all up to what was expected, and that."""
+        return f"{self.before}{self.after}"
+
+    def getecho(self) -> bool:
+        return bool(termios.tcgetattr(self.child_fd)[3] & termios.ECHO)
+
     def setwinsize(self, rows: int, cols: int) -> None:
         termios.tcsetwinsize(self.child_fd, (rows, cols))
 

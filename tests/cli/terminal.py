@@ -2,8 +2,9 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from types import MappingProxyType
 from typing import TypeAlias
 
 import pexpect
@@ -143,10 +144,13 @@ def terminal(
 
 @contextmanager
 def forked(
-    forks: Forks, *args: str, columns: int = 80, code: str = SPECLI, **environment: str
+    forks: Forks,
+    *args: str,
+    size: tuple[int, int] = (80, 24),
+    code: str = SPECLI,
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Terminal]:
     """Run specli, or other code, on a terminal, in a process that begins quickly."""
-    size = columns, 24
     child = forks.begin(*args, size=size, code=code, environment=environment, encoding=None)
     with closing(child):
         yield Terminal(child, *size)

@@ -37,7 +37,7 @@ class Typist:
         said = ""
         for pattern in expected:
             self.child.expect(pattern.replace(" ", r"\s+"))
-            said += self.child.before + self.child.after
+            said += self.child.seen
         self.child.expect(self._prompt)
         return said
 
@@ -75,22 +75,21 @@ def _start(kind: Kind, forks: Forks, tiny: Path, home: Path) -> Forked:
         (home / name).symlink_to(tiny / name)
     models = ("-t", "./target.gguf", "-d", "none", "-n", "5", "--temp", "0", "--threads", "1")
     environment = {"PROMPT_TOOLKIT_NO_CPR": "1", "VISUAL": str(editor), **kind.environment}
-    size = kind.columns, 40
-    return forks.begin("chat", *models, size=size, folder=home, environment=environment)
+    return forks.begin("chat", *models, size=kind.size, folder=home, environment=environment)
 
 
 def _every_command(type_: Typist, kind: Kind) -> None:
     said = type_("/help", "/help", "on an")
     lines = [line for line in said.splitlines() if line.startswith(("/", "    "))]
     assert len(lines) >= 16  # all but the first stand at the beginning of a line
-    assert not [line for line in lines if len(line) >= kind.columns]
+    assert not [line for line in lines if len(line) >= kind.size[0]]
     type_("/stats", "nothing has been answered")
     type_("/undo", "error: nothing has been said")
     type_("/copy", "error: nothing has been")
     type_("/system Be brief.", "system: Be brief.")
-    type_("first", "5 tokens at")
+    type_("first", "5 tokens at", r"\+ 0 cached")
     type_("/retry", "temperature 0", "5 tokens at")
-    type_("second", "5 tokens at")
+    type_("second", "5 tokens at", r"\+ [1-9]\d* cached")
     type_("/edit", "5 tokens at")
     type_("gone", "5 tokens at")
     type_("/undo", "undo: forgotten: gone")

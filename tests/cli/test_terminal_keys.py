@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -12,11 +13,12 @@ from tests.cli.terminal import Seen, Terminal, forked, prompted
 
 DRIVER = """
 from types import SimpleNamespace as Some
+from urllib.parse import quote
 from specli.cli.prompting import typed_lines
 words = {"/file": "file", "/model": "model", "/draft": "draft", "/k": ("auto", "4"), "/help": ""}
 ready = Some(session=Some(method="ngram", pair=Some(target=Some(name="target"), draft="ngram")))
 for n, line in enumerate(typed_lines(ready, words), 1):
-    print(f"{n}: {ascii(line)}", flush=True)
+    print(f"{n}: {quote(line, ' /')}.", flush=True)
 """
 UP, DOWN, RIGHT, CTRL_END = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[1;5F"
 CTRL_A, CTRL_C, CTRL_D, CTRL_J, CTRL_R = "\x01", "\x03", "\x04", "\n", "\x12"
@@ -58,7 +60,7 @@ class Typist:
         """Type keys that send a line."""
         self._n += 1
         self.types(keys)
-        self._shown.until(f"{self._n}: {line!a}")
+        self._shown.until(f"{self._n}: {quote(line, ' /')}.")
         self._shown.until(prompted)
         self._printed = ""
 
@@ -92,7 +94,7 @@ def test_every_key_at_the_prompt(
     monkeypatch.chdir(tmp_path / "here")
     for name in ("notes.txt", "tiny-one.gguf", "tiny-two.gguf"):
         Path(name).touch()
-    with forked(forks, columns=kind.columns, code=DRIVER, **kind.environment) as shown:
+    with forked(forks, size=kind.size, code=DRIVER, environment=kind.environment) as shown:
         shown.until(prompted)
         _press_every_key(Typist(shown, kind.is_dumb))
         shown.send(CTRL_D)
@@ -136,10 +138,11 @@ def test_every_key_during_an_answer(
     # 64 useless guesses in each round: this answer takes seconds
     slow = ("-k", "64", "-n", "200", "--temp", "0", "--threads", "1")
     args = ("chat", *models, *slow)
-    with forked(forks, *args, columns=kind.columns, **kind.environment) as shown:
+    with forked(forks, *args, size=kind.size, environment=kind.environment) as shown:
         shown.until(prompted)
         typist = Typist(shown, kind.is_dumb)
         typist.types("hello\r", answers_to("hello"))
+        assert not shown.child.getecho()
         # What was typed before it goes when Ctrl-C comes: terminals do so, whatever runs on them.
         typist.types(f"{UP}{CTRL_R}{ALT_ENTER}\t{CTRL_D}lost\r{CTRL_C}", "interrupted")
         shown.until(prompted)
@@ -153,6 +156,7 @@ def test_every_key_during_an_answer(
         typist.clears()
         shown.send(CTRL_C)
         assert shown.end() == 130
+        assert shown.child.getecho()  # a shell wants it
     said = shown.output.decode(errors="replace")
     kind.check(said)
     assert "lost" not in said
