@@ -50,9 +50,9 @@ WITHOUT_STDERR = f"import os; os.dup2(os.open(os.devnull, os.O_WRONLY), 2); {SPE
 @pytest.mark.parametrize(
     ("term", "code", "forbidden"),
     [
-        ("dumb", SPECLI, b"\x1b"),
-        ("unknown", SPECLI, b"\x1b"),
-        ("xterm", WITHOUT_STDERR, b"\x1b7"),
+        pytest.param("dumb", SPECLI, b"\x1b", id="dumb"),
+        pytest.param("unknown", SPECLI, b"\x1b", id="unknown"),
+        pytest.param("xterm", WITHOUT_STDERR, b"\x1b7", id="without stderr"),
     ],
 )
 def test_there_is_no_status_line_where_there_cannot_be_one(
@@ -69,19 +69,29 @@ def test_there_is_no_status_line_where_there_cannot_be_one(
 LOADING = """
 from specli.cli.waiting import Waiting
 waiting = Waiting()
-waiting.show("loading a-model-with-a-long-name-70b-q4_k_m", 0.5)
+waiting.show("a-model-with-a-long-name-70b-q4_k_m.gguf", 0.5)
 waiting.close()
+"""
+FETCHING = """
+from specli.cli.downloads import Downloads
+from specli.models.download import Progress
+with Downloads() as downloads:
+    downloads.show(Progress("a-model-with-a-long-name-70b-q4_k_m.gguf", 10**9, 2 * 10**9, 0, 1))
 """
 
 
-def test_a_bar_without_utf_8_is_ascii_and_leaves_nothing(forks: Forks) -> None:
-    with forked(forks, code=LOADING, size=(40, 9), environment=NOT_UTF_8) as shown:
+@pytest.mark.parametrize(
+    ("code", "left"),
+    [(LOADING, ""), (FETCHING, "fetching:a-model-with-a-long-name-70b-q4_k_m.gguf(2.0GB)")],
+    ids=["loading", "fetching"],
+)
+def test_a_bar_without_utf_8_is_ascii_and_goes_away(forks: Forks, code: str, left: str) -> None:
+    with forked(forks, code=code, size=(40, 9), environment=NOT_UTF_8) as shown:
         assert shown.end() == 0
-        assert b"loading a-model-" in shown.output
-        assert b"-:--:--" in shown.output
+        assert re.search(rb"\x1b\[2K[^\r]*a-model-", shown.output)
         assert shown.output.isascii()
         assert b"\\u" not in shown.output
-        assert not any(shown.screen.rows)
+        assert "".join(shown.screen.rows).replace(" ", "") == left
 
 
 def test_without_utf_8_and_colours_drafts_are_marked_and_nothing_crashes(
