@@ -110,7 +110,7 @@ class AutoPlanner:
     def begin(self, n_max: int) -> None:
         """Start a round of at most n_max guesses."""
         self._n_max = min(n_max, N_MAX - 1)
-        self._plain = self._guard.forbids(self._target.at(1))
+        self._plain = self._guard.forbids()
         self._start()
         if self._since_plan_s >= _PLAN_S:
             self._since_plan_s = 0.0
@@ -181,7 +181,7 @@ class AutoPlanner:
         seconds = done.draft_s + done.target_s + done.host_s
         self._since_plan_s += seconds
         self._n_planned += 1
-        self._guard.observe(done)
+        self._guard.observe(done, self._target.at(1))
         keep = 1.0 - 1.0 / _ROUNDS
         self._tokens = self._tokens * keep + len(done.tokens)
         self._seconds = self._seconds * keep + seconds
