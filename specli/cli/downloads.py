@@ -14,8 +14,11 @@ from rich.progress import (
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
+from rich.table import Column
 
+from specli.cli.screen import is_unicode
 from specli.cli.streams import say
+from specli.cli.terminals import is_dumb
 from specli.errors import Interrupted
 from specli.models.download import Progress as HubProgress
 from specli.text import human_size, terminal_safe
@@ -54,18 +57,21 @@ class Downloads:
             say("fetching", _line(progress))
         if progress.note:
             say("note", f"{progress.name}: {progress.note}")
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and not is_dumb():
             self._draw(progress)
 
     def _draw(self, progress: HubProgress) -> None:
         if not self._bars:
+            console = Console(stderr=True)
+            has_unicode = is_unicode(console.encoding)
+            cut = Column(no_wrap=True, overflow="ellipsis" if has_unicode else "crop")
             self._bars = Progress(
-                TextColumn("{task.description}", markup=False),
+                TextColumn("{task.description}", markup=False, table_column=cut),
                 BarColumn(),
-                DownloadColumn(),
-                TransferSpeedColumn(),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
+                DownloadColumn(table_column=cut),
+                TransferSpeedColumn(table_column=cut),
+                TimeRemainingColumn(table_column=cut),
+                console=console,
                 transient=True,
             )
             self._bars.start()

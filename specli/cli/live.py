@@ -16,6 +16,7 @@ from specli.cli.output import LONG_PROMPT, HumanOutput, JsonOutput, Output, Rema
 from specli.cli.screen import Screen, for_terminal
 from specli.cli.status_line import DIM, RESET, fitted, numbers, reading, thinking, thought
 from specli.cli.streams import say
+from specli.cli.terminals import is_dumb
 from specli.engine.stats import Stats
 from specli.engine.types import Costs, Round
 from specli.models.store import Located
@@ -64,7 +65,7 @@ def make_output(options: ModelOptions, conversation: bool) -> Output:
 
 def is_capable() -> bool:
     """Say whether stdout is a terminal that moves its cursor."""
-    return sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
+    return sys.stdout.isatty() and bool(os.environ.get("TERM")) and not is_dumb()
 
 
 class Body(Protocol):

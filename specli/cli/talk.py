@@ -1,11 +1,13 @@
 """A conversation: what was said, what is kept of it, and how the next message is answered."""
 
+import sys
 from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Any
 
 from specli.chat import AnswerEvent, Done, Text
 from specli.cli.current import Current
+from specli.cli.screen import for_terminal
 from specli.cli.streams import one_file, say, tell
 from specli.cli.tracing import TracePage
 from specli.cli.waiting import Waiting
@@ -14,7 +16,6 @@ from specli.conversations import Conversation, Turn, now
 from specli.errors import UsageError
 from specli.kv_state import load_state, save_state, state_file
 from specli.overflow import Overflow, Window
-from specli.text import terminal_safe
 
 _LONG = 10**8  # bytes; fewer are written before a bar could be seen
 _N_SHOWN, _SHOWN = 3, 200  # turns, and characters of each, that are shown where one goes on
@@ -221,5 +222,5 @@ def show(whole: Conversation) -> None:
 
 
 def _short(text: str) -> str:
-    line = terminal_safe(" ".join(text.split()))
+    line = for_terminal(" ".join(text.split()), sys.stderr.encoding)
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN // 2]} ... {line[-_SHOWN // 2 :]}"

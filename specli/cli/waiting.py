@@ -4,8 +4,13 @@ import sys
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.table import Column
 
+from specli.cli.screen import is_unicode
+from specli.cli.terminals import is_dumb
 from specli.text import terminal_safe
+
+_REST = 20  # columns for spinner, bar and time
 
 
 class Waiting:
@@ -17,13 +22,21 @@ class Waiting:
     def show(self, what: str, share: float) -> None:
         """Say what is going on, and what share of it, 0 to 1, is done."""
         if self._bar is None:
-            if not sys.stderr.isatty():
+            if not sys.stderr.isatty() or is_dumb():
                 return
+            console = Console(stderr=True)
+            has_unicode = is_unicode(console.encoding)
+            what_it_is = Column(
+                no_wrap=True,
+                overflow="ellipsis" if has_unicode else "crop",
+                max_width=max(console.width - _REST, _REST),
+            )
             columns = (
-                *(SpinnerColumn(), TextColumn("{task.description}", markup=False)),
+                SpinnerColumn("dots" if has_unicode else "line"),
+                TextColumn("{task.description}", markup=False, table_column=what_it_is),
                 *(BarColumn(), TimeRemainingColumn()),
             )
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar = Progress(*columns, console=console, transient=True)
             self._bar.add_task("", total=1.0)
             self._bar.start()
         task = self._bar.task_ids[0]

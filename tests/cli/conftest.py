@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from specli.cli.app import main
+from tests.cli.forking import Forks
 from tests.cli.machine import BIG, NAME, Machine
 from tests.hub import loopback_hub
 
@@ -53,3 +54,10 @@ def machine(_machine: Machine) -> Machine:
     """A machine and a hub as if they were new."""
     _machine.reset()
     return _machine
+
+
+@pytest.fixture(scope="package")
+def forks() -> Iterator[Forks]:
+    """Programs on pseudo-terminals that begin quickly."""
+    with closing(Forks()) as forks:
+        yield forks

@@ -1,7 +1,6 @@
 """A user's machine with a loopback hub, and specli there in processes of its own."""
 
 import hashlib
-import json
 import os
 import shutil
 import subprocess
@@ -10,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO
 
+from tests.cli.forking import SPECLI, Call, Zygote
 from tests.hub import COMMIT, Faults, LoopbackHub, content
 
 REGISTRY = """
@@ -39,6 +38,19 @@ BIG, LITTLE = content(10 << 17, "big"), content(10_000, "little")
 LITTLE_NAME = "org/little/little-Q4_0.gguf"
 FILE = "hf:org/big/big-Q4_0.gguf"
 NAME = "org/big/big-Q4_0.gguf"
+_PULL = """
+import sys
+from specli.cli.app import main
+sys.argv = ["specli", "pull", "hf:org/big:q4_0"]
+main()
+"""
+# The hub's client waits as often as ever, but not as long.
+_IMPATIENT = f"""
+import time
+sleep = time.sleep
+time.sleep = lambda seconds: sleep(min(float(seconds), 0.01))
+{SPECLI}
+"""
 KEPT = "nothing is kept, the next time starts from the beginning"
 
 
@@ -52,17 +64,17 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Call:
+class Running:
     """A specli that runs, and the files that it writes to."""
 
     pid: int
     out: Path
     err: Path
-    answers: IO[str]
+    zygote: Zygote
 
     def wait(self) -> Result:
         """Wait for its end."""
-        code, out, err = int(self.answers.readline()), self.out.read_text(), self.err.read_text()
+        code, out, err = self.zygote.wait(self.pid), self.out.read_text(), self.err.read_text()
         assert "Traceback" not in err
         return Result(code, out, err)
 
@@ -86,25 +98,11 @@ class Machine:
         config.mkdir(parents=True)
         sha256 = hashlib.sha256(BIG).hexdigest()
         (config / "models.toml").write_text(REGISTRY.format(sha256=sha256))
-        calls, ours = os.pipe()
-        answers, theirs = os.pipe()
-        self._zygote = subprocess.Popen(
-            [sys.executable, "-m", "tests.cli.zygote", str(calls), str(theirs)],
-            env=self.environment | {"WARM_UP": "hf:org/big:q4_0"},
-            pass_fds=[calls, theirs],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(calls)
-        os.close(theirs)
-        self._calls, self._answers = os.fdopen(ours, "w"), os.fdopen(answers)
-        assert self._answers.readline() == "ready\n"
+        self._zygote = Zygote(_PULL, self.environment)
 
     def close(self) -> None:
         """End it."""
-        self._calls.close()
-        self._answers.close()
-        self._zygote.wait(20)
+        self._zygote.close()
 
     def reset(self) -> None:
         """Forget what there was."""
@@ -119,20 +117,15 @@ class Machine:
         environment: Mapping[str, str] = MappingProxyType({}),
         file_limit: int = 0,
         err: str = "",
-    ) -> Call:
+    ) -> Running:
         """Start specli; environment: more of that. err: where stderr goes."""
         out_path, err_path = self.home / "out", self.home / "err"
         out_path.write_bytes(b"")
         err_path.write_bytes(b"")
-        call = {
-            "args": args,
-            "environment": {**self.environment, **environment},
-            "out": str(out_path),
-            "err": err or str(err_path),
-            "file_limit": file_limit,
-        }
-        print(json.dumps(call), file=self._calls, flush=True)
-        return Call(int(self._answers.readline()), out_path, err_path, self._answers)
+        streams = os.devnull, str(out_path), err or str(err_path)
+        whole = {**self.environment, **environment}
+        call = Call(_IMPATIENT, args, whole, streams, file_limit=file_limit)
+        return Running(self._zygote.begin(call), out_path, err_path, self._zygote)
 
     def run(self, *args: str, **more: str) -> Result:
         """Run specli to its end."""

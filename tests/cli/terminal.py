@@ -2,13 +2,20 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from types import MappingProxyType
+from typing import TypeAlias
 
 import pexpect
 import pyte
 from pyte.modes import DECAWM
 from wcwidth import wcwidth
+
+from tests.cli.forking import SPECLI, Forked, Forks
+
+# A text, or a function of the rows of a screen.
+Seen: TypeAlias = str | Callable[[list[str]], bool]
 
 
 class Strict(pyte.Screen):
@@ -69,20 +76,14 @@ class Strict(pyte.Screen):
 
 
 class Terminal:
-    """A process on a pseudo-terminal."""
+    """A process on a pseudo-terminal, and what is to be seen there."""
 
-    def __init__(self, command: list[str], columns: int, lines: int, **environment: str) -> None:
+    def __init__(self, child: "pexpect.spawn[bytes] | Forked", columns: int, lines: int) -> None:
         self.screen = Strict(columns, lines)
         self._stream = pyte.ByteStream(self.screen)
         self.output = b""
-        self.child: pexpect.spawn[bytes] = pexpect.spawn(
-            command[0],
-            command[1:],
-            env={**os.environ, "TERM": "xterm-256color", **environment},
-            dimensions=(lines, columns),
-        )
-        self.child.delaybeforesend = None
-        vars(self.screen)["write_process_input"] = self.child.send  # answers to questions
+        self.child = child
+        vars(self.screen)["write_process_input"] = child.send  # answers to questions
 
     def send(self, keys: str) -> None:
         self.child.send(keys.encode())
@@ -104,7 +105,7 @@ class Terminal:
         self._stream.feed(data)
         return True
 
-    def until(self, seen: str | Callable[[list[str]], bool]) -> None:
+    def until(self, seen: Seen) -> None:
         """Wait until a text, or what a function looks for, is on the screen."""
         end = time.monotonic() + 20
         while True:
@@ -128,8 +129,33 @@ def terminal(
     command: list[str], columns: int = 80, lines: int = 24, /, **environment: str
 ) -> Iterator[Terminal]:
     """Run a command on a terminal."""
-    shown = Terminal(command, columns, lines, **environment)
+    child: pexpect.spawn[bytes] = pexpect.spawn(
+        command[0],
+        command[1:],
+        env={**os.environ, "TERM": "xterm-256color", **environment},
+        dimensions=(lines, columns),
+    )
+    child.delaybeforesend = None
     try:
-        yield shown
+        yield Terminal(child, columns, lines)
     finally:
-        shown.child.close(force=True)
+        child.close(force=True)
+
+
+@contextmanager
+def forked(
+    forks: Forks,
+    *args: str,
+    size: tuple[int, int] = (80, 24),
+    code: str = SPECLI,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Terminal]:
+    """Run specli, or other code, on a terminal, in a process that begins quickly."""
+    child = forks.begin(*args, size=size, code=code, environment=environment, encoding=None)
+    with closing(child):
+        yield Terminal(child, *size)
+
+
+def prompted(rows: list[str]) -> bool:
+    """Say whether the prompt waits: it stands on the last row that has something on it."""
+    return [row for row in rows if row][-1:] == [">"]

@@ -1,117 +1,68 @@
 """specli chat: on a pseudo-terminal as a person sees it, and fed by a pipe."""
 
 import json
-import os
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 import pexpect
+import pytest
 
 from tests.cli.conftest import Result
+from tests.cli.forking import Forked, Forks
 
 Specli = Callable[..., Result]
+Terminals: TypeAlias = Callable[..., AbstractContextManager[Forked]]
 
 
-def prompt(child: "pexpect.spawn[str]") -> None:
-    """Wait until the prompt listens: it has drawn itself and turned the cursor on again."""
-    child.expect(r">[^\n]*\x1b\[\?12l\x1b\[\?25h")
+# The prompt listens: it has drawn itself and turned the cursor on again.
+PROMPT = r">[^\n]*\x1b\[\?12l\x1b\[\?25h"
 
 
-@contextmanager
-def terminal(tiny: Path, *args: str, **environment: str) -> Iterator["pexpect.spawn[str]"]:
-    command = ["-m", "specli", "chat", "-t", str(tiny / "target.gguf"), *args]
-    child = pexpect.spawn(
-        sys.executable,
-        command,
-        env={**os.environ, "PROMPT_TOOLKIT_NO_CPR": "1", "TERM": "xterm", **environment},
-        encoding="utf-8",
-        timeout=20,
-        dimensions=(40, 200),
-    )
-    child.linesep = "\r"  # what the Enter key sends
-    try:
-        prompt(child)
-        yield child
-    finally:
-        child.close(force=True)
+@pytest.fixture
+def terminal(forks: Forks, tiny: Path) -> Terminals:
+    """Begin conversations on terminals."""
+
+    @contextmanager
+    def begin(*args: str, **more: str) -> Iterator[Forked]:
+        command = ("chat", "-t", str(tiny / "target.gguf"), *args)
+        environment = {"PROMPT_TOOLKIT_NO_CPR": "1", **more}
+        with closing(forks.begin(*command, size=(300, 40), environment=environment)) as child:
+            yield child
+
+    return begin
 
 
-def test_a_conversation_on_a_terminal(tiny: Path) -> None:
-    with terminal(tiny, "--temp", "0", "-n", "10") as child:
-        child.sendline("hello")
-        child.expect(r"10 tokens at .*prompt \d+ new \+ 0 cached")
-        child.sendline("again")
-        child.expect(r"10 tokens at .*prompt \d+ new \+ [1-9]\d* cached")
-        child.sendline("/stats")
-        child.expect("guessed by")
-        child.sendline("/help")
-        child.expect("/system")
-        child.sendline("/system Be brief.")
-        child.expect("system: Be brief.")
-        child.sendline("/reset")
-        child.sendline("/frob")
-        child.expect("error: no command is called /frob")
-        child.sendline("/exit")
-        child.expect(pexpect.EOF)
-        child.wait()
-        assert child.exitstatus == 0
-
-
-def test_ctrl_c_stops_the_answer_and_then_leaves(tiny: Path) -> None:
-    with terminal(tiny, "--temp", "1", "--ctx", "0") as child:
-        child.sendline("hello")
-        child.expect(r"2004l")  # the prompt is done
-        child.expect(r"(?s).{200}")  # the answer is coming
-        child.sendintr()
-        child.expect(r"tokens at .*cached")
-        child.sendline("/stats")
-        child.expect("guessed by")
-        prompt(child)
-        child.sendintr()
-        child.expect(pexpect.EOF)
-        child.wait()
-        assert child.exitstatus == 130
-        assert "Traceback" not in (child.before or "")
-
-
-def test_ctrl_d_leaves(tiny: Path) -> None:
-    with terminal(tiny) as child:
-        child.sendeof()
-        child.expect(pexpect.EOF)
-        child.wait()
-        assert child.exitstatus == 0
-
-
-def test_history_is_kept_for_the_user_alone(tiny: Path, tmp_path: Path) -> None:
+def test_history_is_kept_for_the_user_alone(terminal: Terminals, tmp_path: Path) -> None:
     for line in ("first words", "\x1b[A"):  # the second time: the up arrow
-        with terminal(tiny, "-n", "3", XDG_STATE_HOME=str(tmp_path)) as child:
+        with terminal("-n", "3", XDG_STATE_HOME=str(tmp_path)) as child:
+            child.expect(PROMPT)
             child.sendline(line)
             child.expect("3 tokens at")
-            prompt(child)
+            child.expect(PROMPT)
             child.sendeof()
             child.expect(pexpect.EOF)
+            assert child.wait() == 0
     history = tmp_path / "specli" / "history"
     assert history.read_text().count("+first words") >= 1
     assert history.stat().st_mode & 0o077 == 0
 
 
-def test_a_history_that_cannot_be_written_is_a_warning(tiny: Path, tmp_path: Path) -> None:
+def test_a_history_that_cannot_be_written_is_a_warning(terminal: Terminals, tmp_path: Path) -> None:
     (tmp_path / "specli").write_text("a file where a folder should be")
-    command = ["-m", "specli", "chat", "-t", str(tiny / "target.gguf"), "-n", "3"]
-    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "TERM": "xterm"}
-    child = pexpect.spawn(sys.executable, command, env=environment, encoding="utf-8", timeout=20)
-    child.linesep = "\r"
-    child.expect("warning: .*no history is kept")
-    child.sendline("hello")
-    child.expect("3 tokens at")
-    child.close(force=True)
+    with terminal("-n", "3", XDG_STATE_HOME=str(tmp_path)) as child:
+        child.expect(r"(?s)warning: .*no\s+history\s+is\s+kept")
+        child.expect(PROMPT)
+        child.sendline("hello")
+        child.expect("3 tokens at")
 
 
-def test_the_models_control_characters_do_not_reach_the_terminal(tiny: Path) -> None:
-    loose = ("--temp", "5", "--top-k", "0", "--top-p", "1", "--min-p", "0", "--seed", "1")
-    with terminal(tiny, "-n", "400", "--no-stats", *loose) as child:
+def test_the_models_control_characters_do_not_reach_the_terminal(terminal: Terminals) -> None:
+    loose = ("--temp", "5", "--top-k", "0", "--top-p", "1", "--min-p", "0", "--seed", "3")
+    # no guesses: how many are made depends on the time, and so would what is drawn
+    with terminal("-n", "400", "-d", "none", "--no-stats", *loose) as child:
+        child.expect(PROMPT)
         child.sendline("hello")
         child.sendline("/stats")
         child.expect("guessed by")

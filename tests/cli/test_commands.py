@@ -1,19 +1,22 @@
-"""Every command of a chat: typed at terminals of three widths, and through a pipe."""
+"""Every command of a chat: typed at terminals of every kind, and through a pipe."""
 
 import base64
+import io
 import json
-import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pexpect
 import pytest
 
+from specli.cli.commands import COMMANDS, words
 from specli.cli.talk import Talk
 from specli.conversation_files import saved
 from tests.cli.conftest import Result
-from tests.cli.test_chat import prompt
+from tests.cli.forking import Forked, Forks
+from tests.cli.kinds import Kind, on_every_kind
+from tests.cli.test_chat import PROMPT
 
 Specli = Callable[..., Result]
 
@@ -21,95 +24,81 @@ Specli = Callable[..., Result]
 class Typist:
     """Types commands and waits for what has to come, and for the prompt after it."""
 
-    def __init__(self, child: "pexpect.spawn[str]") -> None:
+    def __init__(self, child: Forked, is_dumb: bool) -> None:
         self.child = child
-        child.delaybeforesend = None  # the prompt was waited for
-        child.linesep = "\r"  # what the Enter key sends
+        self._prompt = r"\n> " if is_dumb else PROMPT
+        self.typed: set[str] = set()
+        child.expect(self._prompt)
 
     def __call__(self, line: str, *expected: str) -> str:
+        """expected: patterns, in which a space may be the end of a line."""
+        self.typed.add(line.split()[0])
         self.child.sendline(line)
         said = ""
         for pattern in expected:
-            self.child.expect(pattern)
-            said += (self.child.before or "") + (self.child.after or "")  # type: ignore[operator]
-        prompt(self.child)
+            self.child.expect(pattern.replace(" ", r"\s+"))
+            said += self.child.seen
+        self.child.expect(self._prompt)
         return said
 
 
-def start(tiny: Path, home: Path, columns: int) -> "pexpect.spawn[str]":
-    """Start a chat in a folder of its own, at a terminal so wide."""
-    editor = home / "editor"
-    editor.write_text('#!/bin/sh\necho "edited words" >"$1"\n')
-    editor.chmod(0o700)
-    (home / "note.txt").write_text("a note\n")
-    for name in ("target.gguf", "draft.gguf"):  # short names, for narrow terminals
-        (home / name).symlink_to(tiny / name)
-    homes = {f"XDG_{kind}_HOME": str(home / kind) for kind in ("DATA", "CACHE", "STATE", "CONFIG")}
-    terminal = {"PROMPT_TOOLKIT_NO_CPR": "1", "TERM": "xterm", "VISUAL": str(editor)}
-    models = ("-t", "./target.gguf", "-d", "none", "-n", "5", "--temp", "0", "--threads", "1")
-    return pexpect.spawn(
-        sys.executable,
-        ["-m", "specli", "chat", *models],
-        cwd=home,
-        env={**os.environ, **homes, **terminal, "PYTHONPATH": str(Path.cwd())},
-        encoding="utf-8",
-        codec_errors="replace",
-        timeout=20,
-        dimensions=(40, columns),
-    )
-
-
-@pytest.fixture(scope="module")
-def started(
-    tiny: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[int, tuple[Path, "pexpect.spawn[str]"]]]:
-    """Chats at terminals of some widths; they start side by side, for that takes longest."""
-    homes = {columns: tmp_path_factory.mktemp(f"at{columns}") for columns in (40, 80, 200)}
-    children = {columns: (home, start(tiny, home, columns)) for columns, home in homes.items()}
-    yield children
-    for _, child in children.values():
-        child.close(force=True)
-
-
-@pytest.mark.parametrize("columns", [40, 80, 200])
-def test_every_command_at_a_terminal(
-    started: dict[int, tuple[Path, "pexpect.spawn[str]"]], columns: int
-) -> None:
-    home, child = started[columns]
-    prompt(child)
-    _every_command(Typist(child), columns)
-    child.sendline("/exit")
-    child.expect("To go on: specli chat --resume [0-9a-f]{8}")
-    child.expect(pexpect.EOF)
-    child.wait()
-    assert child.exitstatus == 0
+@on_every_kind
+def test_every_command_at_a_terminal(kind: Kind, forks: Forks, tiny: Path, tmp_path: Path) -> None:
+    home = tmp_path / "here"
+    with closing(_start(kind, forks, tiny, home)) as child:
+        child.logfile_read = output = io.StringIO()
+        type_ = Typist(child, kind.is_dumb)
+        _every_command(type_, kind)
+        child.sendline("/exit")
+        child.expect(r"To go on: +specli chat --resume [0-9a-f]{8}".replace(" ", r"\s+"))
+        child.expect(pexpect.EOF)
+        assert child.wait() == 0
+    assert type_.typed | {"/exit"} >= COMMANDS.keys()
+    kind.check(output.getvalue())
     whole = json.loads((home / "talk.json").read_text())
     said = [m["content"] for m in whole["messages"] if m["role"] == "user"]
     assert said == ["first", "edited words", "note.txt:\n\na note\n\nwith it"]
     assert whole["messages"][0] == {"role": "system", "content": "Be brief."}
     assert (home / "talk.md").read_text().startswith("<!-- specli conversation ")
     assert "<h2" in (home / "a.html").read_text()
-    assert len(list((home / "DATA").rglob("*.jsonl"))) == 3  # of the start, /reset, /load
+    assert len(list((tmp_path / "data").rglob("*.jsonl"))) == 3  # of the start, /reset, /load
 
 
-def _every_command(type_: Typist, columns: int) -> None:
+def _start(kind: Kind, forks: Forks, tiny: Path, home: Path) -> Forked:
+    """Start a chat in a folder of its own."""
+    home.mkdir()
+    editor = home / "editor"
+    editor.write_text('#!/bin/sh\necho "edited words" >"$1"\n')
+    editor.chmod(0o700)
+    (home / "note.txt").write_text("a note\n")
+    for name in ("target.gguf", "draft.gguf"):  # short names, for narrow terminals
+        (home / name).symlink_to(tiny / name)
+    models = ("-t", "./target.gguf", "-d", "none", "-n", "5", "--temp", "0", "--threads", "1")
+    environment = {"PROMPT_TOOLKIT_NO_CPR": "1", "VISUAL": str(editor), **kind.environment}
+    return forks.begin("chat", *models, size=kind.size, folder=home, environment=environment)
+
+
+def _every_command(type_: Typist, kind: Kind) -> None:
     said = type_("/help", "/help", "on an")
     lines = [line for line in said.splitlines() if line.startswith(("/", "    "))]
     assert len(lines) >= 16  # all but the first stand at the beginning of a line
-    assert not [line for line in lines if len(line) >= columns]
+    assert not [line for line in lines if len(line) >= kind.size[0]]
     type_("/stats", "nothing has been answered")
     type_("/undo", "error: nothing has been said")
     type_("/copy", "error: nothing has been")
     type_("/system Be brief.", "system: Be brief.")
-    type_("first", "5 tokens at")
+    type_("first", "5 tokens at", r"\+ 0 cached")
     type_("/retry", "temperature 0", "5 tokens at")
-    type_("second", "5 tokens at")
+    type_("second", "5 tokens at", r"\+ [1-9]\d* cached")
     type_("/edit", "5 tokens at")
     type_("gone", "5 tokens at")
     type_("/undo", "undo: forgotten: gone")
-    copied = type_("/copy", "\x1b]52;c;[A-Za-z0-9+/=]+\x07", "copied: \\d+ char")
-    assert base64.b64decode(copied.split("52;c;")[1].split("\x07")[0])
-    type_("/temp 0.5", "temp: 0.5")
+    if kind.is_dumb:
+        type_("/copy", "error: there is no terminal with a clipboard", "hint: /save FILE")
+    else:
+        copied = type_("/copy", "\x1b]52;c;[A-Za-z0-9+/=]+\x07", "copied: \\d+ char")
+        assert base64.b64decode(copied.split("52;c;")[1].split("\x07")[0])
+    type_("/temp 0.01", "temp: 0.01")  # draws as good as none: no answer ends early
     type_("/k 3", "k: 3")
     type_("/trace", "trace: no page is written")
     type_("/draft ./draft.gguf", "draft: draft and ngram|draft: draft")
@@ -120,11 +109,11 @@ def _every_command(type_: Typist, columns: int) -> None:
     type_("/trace a.html", "trace: a.html")
     type_("with it", "5 tokens at")
     type_("/trace", "trace: a.html")
-    type_("/stats", "guessed by +n-grams")
+    type_("/stats", "guessed by n-grams")
     type_("/save talk.json", "saved: talk.json")
     type_("/save talk.md", "saved: talk.md")
     type_("/reset", "reset: what is said next begins a conversation")
-    type_("anew", "5 tokens at .*prompt")
+    type_("anew", "5 tokens at", "prompt")
     type_("/load talk.json", "> first", "> edited words")
     type_("go on", "5 tokens at")
     type_("/frob", "error: no command is called /frob")
@@ -282,8 +271,6 @@ def test_save_writes_over_nothing_but_conversations(talk: Callable[..., Result])
 
 
 def test_help_of_a_chat_comes_from_the_table_of_commands() -> None:
-    from specli.cli.commands import COMMANDS, words
-
     assert words().keys() == COMMANDS.keys()
     assert words()["/file"] == "file"
     assert words()["/model"] == "model"

@@ -10,45 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.forking import NOT_UTF_8, SPECLI, Forks
 from tests.cli.live import STATUS
-from tests.cli.terminal import terminal
-from tests.cli.test_terminal_keys import CTRL_C, CTRL_D, NOT_UTF_8, prompted
+from tests.cli.terminal import forked, terminal
 
 LONG = ("--temp", "1", "--top-k", "0", "--top-p", "1", "--min-p", "0")
 
 
 def command(tiny: Path, name: str, *args: str) -> list[str]:
     return [sys.executable, "-m", "specli", name, *args, "-t", str(tiny / "target.gguf")]
-
-
-def streams(rows: list[str]) -> bool:
-    """Say whether an answer is coming: a status line ends what is on the screen."""
-    return bool(STATUS.search(["", *filter(None, rows)][-1]))
-
-
-def test_keys_in_mid_answer_are_not_shown_but_kept_and_echo_comes_back(tiny: Path) -> None:
-    """With a shell around it, so that the terminal outlives the process."""
-    line = " ".join(command(tiny, "chat", *LONG, "--ctx", "400"))
-    with terminal(["sh", "-c", f"trap : INT; {line}; echo left with $?; read answer"]) as shown:
-        shown.until(prompted)
-        shown.send("hello\r")
-        shown.until(streams)
-        assert not shown.child.getecho()
-        shown.send(CTRL_C)
-        shown.until("interrupted")
-        shown.until(prompted)
-        shown.send("again\r")
-        shown.until(streams)
-        shown.send("/stats\r")
-        for _ in range(5):
-            shown.read(0.05)
-            assert not any("/sta" in row for row in shown.screen.rows)
-        shown.until("guessed by")  # the answer goes on to the end of the context
-        shown.until(prompted)
-        assert not any(STATUS.search(row) for row in shown.screen.rows)
-        shown.send(CTRL_D)
-        shown.until("left with 0")
-        assert shown.child.getecho()
 
 
 TWICE = """
@@ -74,24 +44,63 @@ def test_a_second_ctrl_c_ends_at_once_and_leaves_a_terminal_that_echoes() -> Non
         assert shown.child.getecho()
 
 
-def test_there_is_no_status_line_where_there_cannot_be_one(tiny: Path) -> None:
-    line = " ".join(command(tiny, "run", "hello", "-n", "40", "--temp", "0"))
-    with (
-        terminal(["sh", "-c", f"{line} 2>/dev/null"]) as without_stderr,
-        terminal(["sh", "-c", f"TERM=dumb {line}"]) as dumb,
-    ):
-        for shown in (without_stderr, dumb):
-            assert shown.end() == 0
-            assert len(shown.output) > 40
-            assert b"\x1b7" not in shown.output
-        assert b"\x1b" not in dumb.output
+WITHOUT_STDERR = f"import os; os.dup2(os.open(os.devnull, os.O_WRONLY), 2); {SPECLI}"
 
 
-def test_without_utf_8_and_colours_drafts_are_marked_and_nothing_crashes(tiny: Path) -> None:
+@pytest.mark.parametrize(
+    ("term", "code", "forbidden"),
+    [
+        pytest.param("dumb", SPECLI, b"\x1b", id="dumb"),
+        pytest.param("unknown", SPECLI, b"\x1b", id="unknown"),
+        pytest.param("xterm", WITHOUT_STDERR, b"\x1b7", id="without stderr"),
+    ],
+)
+def test_there_is_no_status_line_where_there_cannot_be_one(
+    forks: Forks, tiny: Path, term: str, code: str, forbidden: bytes
+) -> None:
+    args = ("run", "hello", "-n", "40", "--temp", "0", "-t", str(tiny / "target.gguf"))
+    with forked(forks, *args, code=code, environment={"TERM": term}) as shown:
+        assert shown.end() == 0
+        assert len(shown.output) > 40
+        assert forbidden not in shown.output
+        assert shown.screen.rows[0]  # a bar that was not there leaves no line
+
+
+LOADING = """
+from specli.cli.waiting import Waiting
+waiting = Waiting()
+waiting.show("a-model-with-a-long-name-70b-q4_k_m.gguf", 0.5)
+waiting.close()
+"""
+FETCHING = """
+from specli.cli.downloads import Downloads
+from specli.models.download import Progress
+with Downloads() as downloads:
+    downloads.show(Progress("a-model-with-a-long-name-70b-q4_k_m.gguf", 10**9, 2 * 10**9, 0, 1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "left"),
+    [(LOADING, ""), (FETCHING, "fetching:a-model-with-a-long-name-70b-q4_k_m.gguf(2.0GB)")],
+    ids=["loading", "fetching"],
+)
+def test_a_bar_without_utf_8_is_ascii_and_goes_away(forks: Forks, code: str, left: str) -> None:
+    with forked(forks, code=code, size=(40, 9), environment=NOT_UTF_8) as shown:
+        assert shown.end() == 0
+        assert re.search(rb"\x1b\[2K[^\r]*a-model-", shown.output)
+        assert shown.output.isascii()
+        assert b"\\u" not in shown.output
+        assert "".join(shown.screen.rows).replace(" ", "") == left
+
+
+def test_without_utf_8_and_colours_drafts_are_marked_and_nothing_crashes(
+    tiny: Path, forks: Forks
+) -> None:
     args = (*LONG, "-n", "200", "--seed", "1", "-k", "4", "-d", str(tiny / "draft.gguf"))
     environment = {**NOT_UTF_8, "NO_COLOR": "1"}
-    run = command(tiny, "run", "hello", "--show-drafts", *args)
-    with terminal(run, 80, 60, **environment) as shown:
+    run = ("run", "hello", "--show-drafts", "-t", str(tiny / "target.gguf"), *args)
+    with forked(forks, *run, size=(80, 60), environment=environment) as shown:
         assert shown.end() == 0
         assert shown.screen.rows[0] == "guesses that were accepted, corrections"
         assert shown.output.isascii()

@@ -1,54 +1,63 @@
-"""Processes of the command line that do not wait for its imports: each is forked from this one.
+"""Processes that do not wait for their imports: each is forked from this one.
 
-Usage: zygote.py IN OUT, two file descriptors. Reads lines of JSON from IN: arguments, environment
-and where the streams go. Writes the new process's id to OUT, and its exit code when it has ended.
-What huggingface_hub reads when it is imported (HF_HOME, HF_ENDPOINT, HF_HUB_OFFLINE) is that of
-this process.
+Usage: zygote.py IN OUT, two file descriptors. It does first what WARM_UP says, in Python, so that
+all is imported. Then it reads lines of JSON from IN. A call begins a process and is answered with
+its id; such an id is answered with that process's exit code when it has ended. What Python and its
+modules read when they begin, such as the locale and HF_HOME, is that of this process.
 """
 
+import fcntl
 import gc
 import json
 import os
 import resource
 import sys
-import time
+import termios
 from contextlib import suppress
 from typing import Any
 
-from specli.cli.app import main
 
-real_sleep = time.sleep
+def begin(call: dict[str, Any]) -> int:
+    """Fork a process; return its id."""
+    streams = [os.open(path, os.O_RDWR | os.O_NOCTTY) for path in call["streams"]]
+    child = os.fork()
+    if not child:
+        become(call, streams)
+    for descriptor in streams:
+        os.close(descriptor)
+    return child
 
 
-def become(call: dict[str, Any]) -> None:
-    """Be the command line. The hub's client waits as often as ever, but not as long."""
-    for descriptor, path in enumerate((os.devnull, call["out"], call["err"])):
-        os.dup2(os.open(path, os.O_WRONLY if descriptor else os.O_RDONLY), descriptor)
+def become(call: dict[str, Any], streams: list[int]) -> None:
+    """Be another program, to its end."""
+    for i, descriptor in enumerate(streams):
+        os.dup2(descriptor, i)
+        os.close(descriptor)
+    if os.isatty(0):
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     os.environ.clear()
     os.environ.update(call["environment"])
+    os.chdir(call["folder"])
     if call["file_limit"]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (call["file_limit"],) * 2)
-    time.sleep = short_sleep
     sys.argv = ["specli", *call["args"]]
-    main()
-
-
-def short_sleep(seconds: Any) -> None:
-    """Sleep, but not long."""
-    real_sleep(min(float(seconds), 0.01))
+    exec(call["code"], {"__name__": "__main__"})
+    sys.exit()
 
 
 calls, answers = map(int, sys.argv[1:])
-sys.argv = ["specli", "pull", *os.environ["WARM_UP"].split()]
 with suppress(SystemExit):
-    main()  # so that all is imported
+    exec(os.environ["WARM_UP"])
 gc.freeze()  # or each process would collect it all again when it ends
 os.write(answers, b"ready\n")
 with os.fdopen(calls) as lines:
     while line := lines.readline():
-        child = os.fork()
-        if not child:
-            become(json.loads(line))
-        os.write(answers, f"{child}\n".encode())
-        _, status = os.waitpid(child, 0)
-        os.write(answers, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+        call = json.loads(line)
+        if isinstance(call, dict):
+            answer = begin(call)
+        else:
+            answer = os.waitstatus_to_exitcode(os.waitpid(call, 0)[1])
+        os.write(answers, f"{answer}\n".encode())
