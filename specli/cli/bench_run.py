@@ -20,7 +20,7 @@ from specli.cli.choices import with_guesses
 from specli.cli.interrupt import Interrupt
 from specli.cli.options import ModelOptions
 from specli.cli.session import find_models
-from specli.cli.streams import say, write
+from specli.cli.streams import say, write, write_lines
 from specli.cli.waiting import Waiting
 from specli.config import PairChoice
 from specli.config_edit import save_pair
@@ -30,7 +30,6 @@ from specli.files import unwritable
 from specli.loaded import Models, load_models, reckon
 from specli.models.store import Located
 from specli.settings import DEFAULT_TARGET
-from specli.text import terminal_safe
 
 QUICK_S = 110.0  # of the two minutes that --quick promises
 _MEASURE_S, _MEASURE_QUICK_S = 20.0, 1.5  # most for what decodes of one model cost
@@ -52,8 +51,7 @@ def run_bench(options: ModelOptions, wanted: Wanted) -> None:
     if trial.setup is None or not trial.runs:
         raise Interrupted("interrupted")
     if not options.json:
-        said = report(trial.setup, trial.runs, reference, told)
-        write("".join(f"{terminal_safe(line)}\n" for line in said))
+        write_lines(report(trial.setup, trial.runs, reference, told))
     say("records", str(plan.out))
     if trial.failure:
         raise trial.failure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from specli.cli.streams import say, write
+from specli.cli.streams import say, write, write_lines
 from specli.errors import SpecliError
 from specli.text import terminal_safe
 
@@ -64,7 +64,7 @@ def list_chats(
         title = whole.title if len(whole.title) <= 60 else f"{whole.title[:57]}..."
         n = len(whole.turns)
         turns = "turn " if n == 1 else "turns"
-        write(terminal_safe(f"{whole.id}  {day}  {n:>3} {turns}  {title}") + "\n")
+        write_lines([f"{whole.id}  {day}  {n:>3} {turns}  {title}"])
 
 
 @chats.command()

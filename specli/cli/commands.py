@@ -1,7 +1,5 @@
 """The commands of a conversation: one table, from which /help and completion come."""
 
-import shutil
-import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -68,16 +66,9 @@ def is_command(line: str) -> bool:
 
 
 def _help(talk: "Talk", _: str) -> None:
-    width = min(shutil.get_terminal_size().columns, 100)
-    column = 16
     for name, command in COMMANDS.items():
-        head = f"{name} {command.argument}".rstrip()
-        lines = textwrap.wrap(command.help, max(width - column - 1, 20))
-        tell(f"{head:<{column}}{lines[0]}" if len(head) < column else f"{head}\n{'':16}{lines[0]}")
-        for line in lines[1:]:
-            tell(f"{'':{column}}{line}")
-    for line in textwrap.wrap(_KEYS, width - 1):
-        tell(line)
+        tell(f"{f'{name} {command.argument}':<{_COLUMN}}{command.help}", _COLUMN)
+    tell(_KEYS)
 
 
 def _model(talk: "Talk", name: str) -> None:
@@ -228,7 +219,7 @@ def _stats(talk: "Talk", _: str) -> None:
     rows = in_words(talk.last.stats, talk.last.reason)
     width = max(map(len, rows))
     for name, value in rows.items():
-        tell(f"{name:<{width}}  {value}")
+        tell(f"{name:<{width}}  {value}", width + 2)
 
 
 def _trace(talk: "Talk", name: str) -> None:
@@ -258,6 +249,7 @@ def _short(text: str) -> str:
     return line if len(line) <= 60 else f"{line[:57]}..."
 
 
+_COLUMN = 16  # of /help
 _MOST_BYTES = 32  # of a token, in any text worth reading
 _KEYS = (
     "Alt-Enter begins a new line, Tab completes, Ctrl-R searches what was typed before. Ctrl-C"

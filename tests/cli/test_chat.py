@@ -28,7 +28,7 @@ def terminal(tiny: Path, *args: str, **environment: str) -> Iterator["pexpect.sp
         env={**os.environ, "PROMPT_TOOLKIT_NO_CPR": "1", "TERM": "xterm", **environment},
         encoding="utf-8",
         timeout=20,
-        dimensions=(40, 200),
+        dimensions=(40, 300),
     )
     child.linesep = "\r"  # what the Enter key sends
     try:
@@ -103,7 +103,7 @@ def test_a_history_that_cannot_be_written_is_a_warning(tiny: Path, tmp_path: Pat
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "TERM": "xterm"}
     child = pexpect.spawn(sys.executable, command, env=environment, encoding="utf-8", timeout=20)
     child.linesep = "\r"
-    child.expect("warning: .*no history is kept")
+    child.expect(r"warning:.*no\s+history\s+is\s+kept")
     child.sendline("hello")
     child.expect("3 tokens at")
     child.close(force=True)

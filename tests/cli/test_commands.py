@@ -30,7 +30,7 @@ class Typist:
         self.child.sendline(line)
         said = ""
         for pattern in expected:
-            self.child.expect(pattern)
+            self.child.expect(pattern.replace(" ", r"\s+"))  # lines break between words
             said += (self.child.before or "") + (self.child.after or "")  # type: ignore[operator]
         prompt(self.child)
         return said
