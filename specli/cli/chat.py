@@ -154,6 +154,10 @@ def _converse(talk: "Talk", typed: bool) -> SpecliError | None:
             n_tokens, n_ctx = error.n_tokens, error.n_ctx
             say("error", f"that makes {n_tokens} tokens of conversation, the context holds {n_ctx}")
             say("hint", _TOO_LONG)
+        except Interrupted:
+            if not typed:
+                raise
+            say("stopped", f"{talk.current.ready.session.pair.target.name} answers as before")
         except SpecliError as error:
             last = error
             say_error(error)

@@ -80,6 +80,8 @@ def read_header(path: Path) -> Header:
                     if len(data) < size:
                         raise
                     size *= 4
+    except FileNotFoundError:
+        raise ModelError(f"{path}: no such file") from None
     except OSError as error:
         raise ModelError(f"{path}: {error.strerror or error}") from None
     except ModelError as error:
