@@ -113,12 +113,12 @@ def _talk(
     """Load what answers and hold the conversation; at the end keep what there is to keep."""
     from specli.cli.current import Current
     from specli.cli.talk import Talk, show
-    from specli.cli.tracing import TracePage, new_tracer
+    from specli.cli.tracing import TracePage
 
     if kept:
         options = _as_before(options, kept[0])
     with Current(options, grammar) as current:
-        page = TracePage(trace, None if trace is None else new_tracer(current.ready))
+        page = TracePage(trace, current.ready)
         system = options.system or ""
         talk = Talk(current, page, overflow.value, system, keep=keep)
         try:

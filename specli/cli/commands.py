@@ -10,7 +10,7 @@ from specli.cli.exporting import write_export
 from specli.cli.session import stdin_is_terminal
 from specli.cli.stats_words import guessed_by, in_words
 from specli.cli.streams import say, tell
-from specli.cli.tracing import TracePage, check_trace, new_tracer
+from specli.cli.tracing import TracePage, check_trace
 from specli.conversation_files import find, reopen
 from specli.conversations import Conversation, as_json, as_markdown, from_json, parse
 from specli.errors import SpecliError, UsageError
@@ -229,7 +229,7 @@ def _trace(talk: "Talk", name: str) -> None:
         say("trace", "no page is written; /trace FILE begins one")
     talk.page.end()
     if path:
-        talk.page = TracePage(path, new_tracer(talk.current.ready))
+        talk.page = TracePage(path, talk.current.ready)
         say("trace", f"{path} shows the answers from now on; /trace alone ends it")
 
 

@@ -127,7 +127,7 @@ def _run_one(
             shown = AnswerFile(output, options.stats)
             shown.start(ready.session, ready.settings)
         events = answer(ready, options, text, raw)
-        page.begin(text)
+        page.begin(text, ready)
         with ready.interrupt.listening():
             for event in events:
                 page.add(event)

@@ -73,8 +73,8 @@ class Talk:
         self.journal.note("system", text=text)
 
     def note_models(self) -> None:
-        """Write down that another pair answers, and end a page that knows the old one's tokens."""
-        self.page.end()
+        """Write down that another pair answers; a page goes on where it has the same tokens."""
+        self.page.follow(self.current.ready)
         self.journal.note("models", **self.current.references)
 
     def reset(self) -> None:
@@ -140,7 +140,7 @@ class Talk:
         answerer, max_tokens = ready.session.answerer, ready.settings.max_tokens
         with ready.interrupt.listening():
             events = self._window.reply(answerer, self.system, self.turns, max_tokens)
-            self.page.begin(self.turns[-1].user, answerer.tokenizer)
+            self.page.begin(self.turns[-1].user, ready)
             for event in events:
                 self.page.add(event)
                 self._keep_event(event)
