@@ -3,6 +3,8 @@
 import errno
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -78,16 +80,34 @@ def check_place(path: Path) -> None:
         raise unwritable(path, error) from None
 
 
-def lock(file: int) -> bool:
+@contextmanager
+def changing(folder: Path) -> Iterator[None]:
+    """Make a folder where there is none, and wait until nobody else changes what is in it.
+
+    Raises OSError.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if sys.platform == "win32":  # where folders cannot be opened
+        yield
+        return
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        lock(file, waits=True)
+        yield
+    finally:
+        os.close(file)
+
+
+def lock(file: int, *, waits: bool = False) -> bool:
     """Say whether nobody else has the file; from then on nobody else gets it, until it is closed.
 
-    Where files cannot be locked, nobody has it.
+    waits: until nobody has it. Where files cannot be locked, nobody has it.
     """
     if sys.platform != "win32":
         import fcntl
 
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
         except BlockingIOError:
             return False
         except OSError:
