@@ -25,6 +25,7 @@ from typing import Any
 from platformdirs import user_config_path
 
 from specli.errors import UsageError
+from specli.files import open_regular
 from specli.settings import MAX_DRAFT_TOKENS
 
 
@@ -131,7 +132,8 @@ def read_text() -> str:
     """Return what stands in the file, nothing where there is none. Raises UsageError."""
     path = config_file()
     try:
-        return path.read_text(encoding="utf-8")
+        with open_regular(path) as file:
+            return file.read().decode("utf-8")
     except FileNotFoundError:
         return ""
     except OSError as error:

@@ -2,11 +2,13 @@
 
 import errno
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import BinaryIO
 
 from specli.errors import SpecliError, UsageError
 
@@ -31,15 +33,41 @@ def write_whole(path: Path, *parts: bytes | memoryview, private: bool = False) -
         partial.unlink(missing_ok=True)
 
 
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file to be read. A pipe or a device, on which one might wait, is an OSError."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    file = os.open(path, flags)
+    try:
+        check_regular(file)
+        return os.fdopen(file, "rb")
+    except BaseException:
+        os.close(file)
+        raise
+
+
+def check_regular(file: int) -> None:
+    """Raise OSError where an open file is none that lies on a disk."""
+    mode = os.fstat(file).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "is a folder")
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "is no regular file")
+
+
 MOST_BYTES = 50_000_000  # of a text that is read whole: more fits into no context
 
 
 def read_most(path: Path) -> bytes:
     """Read a file that may have no end. Raises UsageError where it is too large, OSError."""
     with path.open("rb") as file:
-        data = file.read(MOST_BYTES + 1)
+        return read_stream(file, f"{path}:")
+
+
+def read_stream(file: BinaryIO, called: str) -> bytes:
+    """Read what may have no end. called: what the user calls it. As read_most."""
+    data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
-        raise UsageError(f"{path}: is larger than {MOST_BYTES // 1_000_000} MB")
+        raise UsageError(f"{called} is larger than {MOST_BYTES // 1_000_000} MB")
     return data
 
 
