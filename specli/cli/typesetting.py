@@ -16,7 +16,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from specli.cli.code_colours import THEME, CodeColours
-from specli.text import terminal_safe
+from specli.text import TerminalText
 
 _THEME = Theme({"markdown.code": "bold cyan", "markdown.code_block": "none"})
 _FENCES = re.compile(r"^\s*(```+|~~~+).*$", re.MULTILINE)
@@ -115,13 +115,13 @@ class Typesetter:
     def _styled(self, segments: Iterable[Segment]) -> str:
         if self._console.no_color:
             segments = Segment.remove_color(segments)
-        return "".join(
-            style.render(terminal_safe(text), color_system=self._system)
-            if style
-            else terminal_safe(text)
+        safe = TerminalText()
+        shown = "".join(
+            style.render(safe.feed(text), color_system=self._system) if style else safe.feed(text)
             for text, style, control in segments
             if not control
         )
+        return shown + safe.end()
 
 
 def _begins(token: Token) -> bool:

@@ -30,6 +30,8 @@ NASTY = [
     b"\xc2\x9b",
     "é日🙂\u202e\u2028".encode(),
     b"\r\n\t",
+    "\u2067\u202b".encode(),
+    "\u2069".encode(),
 ]
 BYTES = st.binary(min_size=A_TIME * 8, max_size=A_TIME * LONGEST)
 
