@@ -91,8 +91,9 @@ def run(
         for name, value in (("a prompt", prompt), ("--file", files), ("--trace", trace)):
             if value:
                 raise UsageError(f"--batch cannot have {name} beside it", "put it into the lines")
-        from specli.cli.batch import BatchOptions, run_batch
+        from specli.cli.batch import BatchOptions, check_shown, run_batch
 
+        check_shown(options)
         gbnf = read_grammar(json_schema, grammar)
         how = BatchOptions(output, resume, raw, json_schema, gbnf)
         run_batch(options, _read_batch(batch), how)
