@@ -90,7 +90,7 @@ def parse_config(text: str, keys: Mapping[str, Key] | None = None) -> Config:
 def check_value(where: str, value: Any, key: Key) -> None:
     """Raise UsageError for a value that cannot be meant."""
     if not key.accepts(value):
-        raise UsageError(f"{where} is {shown(value)}, {key.wanted} is wanted")
+        raise UsageError(f"{where} is {shown(value)}, {key.wanted} is wanted", _SHOWN)
 
 
 def _check_all(
@@ -170,6 +170,7 @@ DRAFT_TOKENS = Key(
     lambda v: v == "auto" or (_is_whole(v) and 0 <= v <= MAX_DRAFT_TOKENS),
 )
 PAIR_KEYS = {"draft": NAME, "draft_tokens": DRAFT_TOKENS}
+_SHOWN = "specli config shows each setting, its value and where it comes from"
 _EXAMPLE = 'for example [pairs."llama-8b"] with draft = "llama-1b" and draft_tokens = "auto"'
 
 

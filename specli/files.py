@@ -78,13 +78,15 @@ def read_text(path: Path, called: str = "", *, pipes: bool = False) -> str:
     Raises UsageError where it is no UTF-8, too large, or cannot be read.
     """
     called = called or f"{path}:"
-    if not pipes and path.exists() and not path.is_file():
-        raise UsageError(f"{called} is no file of text")
     try:
+        if not pipes and path.exists() and not path.is_file():
+            raise UsageError(f"{called} is no file of text")
         return read_most(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         hint = "convert it first, for example with iconv or pdftotext"
         raise UsageError(f"{called} is not text in UTF-8", hint) from None
+    except IsADirectoryError:
+        raise UsageError(f"{called} is a folder, a text file is wanted") from None
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"{called} cannot be read: {said or error}") from None
@@ -92,19 +94,19 @@ def read_text(path: Path, called: str = "", *, pipes: bool = False) -> str:
 
 def check_place(path: Path) -> None:
     """Raise UsageError where no file can be meant, SpecliError where none can be written."""
-    if path.is_dir():
-        example = path / f"a{path.suffix}"
-        raise UsageError(f"{path}: is a folder, a file is wanted", f"for example {example}")
-    if path.exists() and not path.is_file():
-        raise UsageError(f"{path}: is no regular file")
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: there is no folder {path.parent}")
     try:
+        if path.is_dir():
+            example = path / f"a{path.suffix}"
+            raise UsageError(f"{path}: is a folder, a file is wanted", f"for example {example}")
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path}: is no regular file")
+        if not path.parent.is_dir():
+            raise UsageError(f"{path}: there is no folder {path.parent}")
         with TemporaryFile(dir=path.resolve().parent):
             pass
     except RuntimeError:  # so Python 3.11 and 3.12 name it
         raise SpecliError(f"{path}: cannot be written: its links lead in a circle") from None
-    except OSError as error:
+    except OSError as error:  # of any of these questions, as for a name that is too long
         raise unwritable(path, error) from None
 
 

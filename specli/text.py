@@ -143,6 +143,16 @@ def terminal_safe(text: str) -> str:
     return whole.feed(text) + whole.end()
 
 
+def shortened(text: str, most: int) -> str:
+    """Return a text in one line, cut after a word where it has more characters than that."""
+    line = " ".join(text.split())
+    if len(line) <= most:
+        return line
+    head = line[: most - 4]
+    at = head.rfind(" ") if line[most - 4] != " " else len(head)
+    return f"{head[:at] if at > most // 2 else head} ..."
+
+
 def human_size(n_bytes: float) -> str:
     """Return a size in decimal units, as download pages and sellers of memory give it."""
     for unit in ("bytes", "kB", "MB", "GB"):

@@ -9,7 +9,7 @@ import pytest
 from specli.config import config_file, load_config
 from specli.conversation_files import read, reopen
 from specli.errors import SpecliError
-from specli.files import open_regular, read_most
+from specli.files import check_place, open_regular, read_most, read_text
 from specli.kv_state import load_state
 from specli.models.header import architecture_of, read_header
 from specli.models.registry import read_registry
@@ -54,3 +54,9 @@ def test_a_device_without_an_end() -> None:
         open_regular(Path("/dev/zero"))
     with pytest.raises(SpecliError, match="/dev/zero: is larger than 50 MB"):
         read_most(Path("/dev/zero"))
+
+
+def test_a_name_that_is_too_long_is_named(tmp_path: Path) -> None:
+    for ask in (check_place, read_text):
+        with pytest.raises(SpecliError, match=f"{'x' * 300}: cannot be .*[Ff]ile name too long"):
+            ask(tmp_path / ("x" * 300))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specli.text import TerminalText, TextStream, human_size, terminal_safe
+from specli.text import TerminalText, TextStream, human_size, shortened, terminal_safe
 
 
 def chunked(data: bytes, cuts: list[int]) -> list[bytes]:
@@ -132,3 +132,16 @@ def test_control_characters_are_shown() -> None:
 def test_sizes_as_people_read_them() -> None:
     sizes = (0, 999, 98_362_432, 42_520_398_816, 2e12)
     assert [*map(human_size, sizes)] == ["0 bytes", "999 bytes", "98.4 MB", "42.5 GB", "2.0 TB"]
+
+
+@given(st.text(st.sampled_from("ab \n")), st.integers(10, 40))
+def test_what_is_long_is_cut_after_a_word(text: str, most: int) -> None:
+    words = text.split()
+    cut = shortened(text, most)
+    assert len(cut) <= most
+    if len(" ".join(words)) <= most:
+        assert cut == " ".join(words)
+    elif max(map(len, words)) < most // 4:
+        *kept, dots = cut.split(" ")
+        assert dots == "..."
+        assert kept == words[: len(kept)]

@@ -15,7 +15,7 @@ from specli.conversation_files import find, reopen
 from specli.conversations import Conversation, as_json, as_markdown, from_json, parse
 from specli.errors import SpecliError, UsageError
 from specli.files import read_text
-from specli.text import human_size
+from specli.text import human_size, shortened
 
 if TYPE_CHECKING:
     from specli.cli.talk import Talk
@@ -56,7 +56,10 @@ def obey(talk: "Talk", line: str) -> None:
         raise UsageError(f"{name} takes no argument, found {argument[:40]!r}")
     if not argument and command.argument and not command.argument.startswith("["):
         raise UsageError(f"{name} needs an argument: {name} {command.argument}")
-    command.run(talk, argument)
+    try:
+        command.run(talk, argument)
+    except OSError as error:  # of a question about a path, as where its name is too long
+        raise UsageError(f"{name} {shortened(argument, 60)}: {error.strerror or error}") from None
 
 
 def is_command(line: str) -> bool:
@@ -125,7 +128,7 @@ def _reset(talk: "Talk", _: str) -> None:
 
 
 def _undo(talk: "Talk", _: str) -> None:
-    say("undo", f"forgotten: {_short(talk.undo().user)}")
+    say("undo", f"forgotten: {shortened(talk.undo().user, 60)}")
 
 
 def _retry(talk: "Talk", _: str) -> None:
@@ -242,11 +245,6 @@ def _path(text: str) -> Path:
     if len(text) > 2 and text[0] == text[-1] and text[0] in "'\"":
         text = text[1:-1]
     return Path(text).expanduser()
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 60 else f"{line[:57]}..."
 
 
 _COLUMN = 16  # of /help

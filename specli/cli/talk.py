@@ -14,7 +14,7 @@ from specli.conversations import Conversation, Turn, now
 from specli.errors import UsageError
 from specli.kv_state import load_state, save_state, state_file
 from specli.overflow import Overflow, Window
-from specli.text import terminal_safe
+from specli.text import shortened, terminal_safe
 
 _LONG = 10**8  # bytes; fewer are written before a bar could be seen
 _N_SHOWN, _SHOWN = 3, 200  # turns, and characters of each, that are shown where one goes on
@@ -45,6 +45,12 @@ class Talk:
     def interrupted(self) -> bool:
         """Whether Ctrl-C ended the last answer."""
         return self.last is not None and self.last.reason == "interrupted"
+
+    @property
+    def room_hint(self) -> str:
+        """What makes room in the context."""
+        drop = "" if self._overflow == "drop" else ", --overflow drop forgets the oldest turns"
+        return f"/reset forgets the conversation, --ctx holds more{drop}"
 
     def ask(self, text: str) -> None:
         """Answer a message, what was attached before it. Raises SpecliError."""
@@ -147,11 +153,7 @@ class Talk:
                 ready.output.event(event)
         self.page.save()
         if self.last and self.last.reason == "context":
-            say(
-                "warning",
-                "the context is full; /reset forgets the conversation, --ctx holds more,"
-                " --overflow drop forgets the oldest turns",
-            )
+            say("warning", f"the context is full; {self.room_hint}")
 
     def _keep_event(self, event: AnswerEvent) -> None:
         """Take in what comes of an answer, piece by piece: whatever breaks it, that much is had."""
@@ -221,5 +223,9 @@ def show(whole: Conversation) -> None:
 
 
 def _short(text: str) -> str:
-    line = terminal_safe(" ".join(text.split()))
-    return line if len(line) <= _SHOWN else f"{line[: _SHOWN // 2]} ... {line[-_SHOWN // 2 :]}"
+    """Return the beginning of a text and, where it is long, its end, both in whole words."""
+    line = " ".join(text.split())
+    if len(line) <= _SHOWN:
+        return terminal_safe(line)
+    end = line[-_SHOWN // 2 :]
+    return terminal_safe(f"{shortened(line, _SHOWN // 2)} {end.partition(' ')[2] or end}")

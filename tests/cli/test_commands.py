@@ -161,6 +161,7 @@ def talk(
         ("/load", "/load needs an argument: /load FILE|ID"),
         ("/load nothing", "no conversation is called nothing"),
         ("/load nothing.json", "nothing.json: cannot be read: No such file or directory"),
+        (f"/load {'x' * 300}", "ile name too long"),
         ("/temp hot", "/temp is hot, a number of at least 0 is wanted"),
         ("/temp -1", "/temp is -1, a number of at least 0 is wanted"),
         ("/temp nan", "/temp is nan, a number of at least 0 is wanted"),
