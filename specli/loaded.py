@@ -19,6 +19,7 @@ from specli.memory import Need, Room, check_fit
 from specli.models.compatibility import check_pair, check_sidecar
 from specli.models.header import architecture_of, file_bytes
 from specli.models.store import Located
+from specli.models.vocabulary import check_tokens
 from specli.settings import Settings, context_size
 from specli.template import ChatTemplate
 
@@ -78,6 +79,9 @@ def load_models(
             loaded = LlamaModel(located.path, n_gpu_layers, on_share, mapped=mapped)
             return stack.enter_context(loaded)
 
+        for located in (target, *drafts):
+            if located.entry is None:  # those of the registry load; to look takes a moment
+                check_tokens(located.path)
         for draft in drafts:
             check_sidecar(architecture_of(draft.path), draft.name)
         mapped = True

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from specli.assemble import why_no_rewind
 from specli.bench.record_files import Recorder, line_of
 from specli.bench.records import ModelFile, Passes, Record, Run, Setup
 from specli.bench.schedule import Schedule, chosen, contestants, fitted
@@ -181,10 +182,9 @@ def _check_rewind(models: Models, target: Located, drafts: Sequence[Located]) ->
     contexts = {target.name: models.target}
     contexts |= {draft.name: models.draft(draft.path) for draft in drafts}
     for name, context in contexts.items():
-        if not context.can_rewind():
+        if reason := why_no_rewind(context, name):
             raise PairError(
-                f"{name} cannot drop rejected tokens from its memory: there is nothing to compare",
-                "run and chat decode with it plainly",
+                f"{reason}: there is nothing to compare", "run and chat decode with it plainly"
             )
 
 

@@ -4,9 +4,10 @@ The defaults are llama.cpp's (llama_vocab::impl::load); files made since 2024 st
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from specli.errors import ModelError
-from specli.models.header import Header
+from specli.models.header import Header, read_header
 
 # tokenizer.ggml.model -> llama_vocab_type, BOS, EOS, whether BOS and EOS are added
 _DEFAULTS = {
@@ -65,6 +66,29 @@ def vocabulary_of(header: Header) -> HeaderVocabulary:
         add_eos=values.get("tokenizer.ggml.add_eos_token", add_eos),
         tokens=tuple(tokens),
     )
+
+
+def check_tokens(path: Path) -> None:
+    """Raise ModelError where two tokens of a file are equal: llama.cpp ends the process then.
+
+    An empty token is to it one of a name of its own, so of these there may be several. Of a file
+    whose header cannot be read, loading says what is wrong.
+    """
+    try:
+        tokens = vocabulary_of(read_header(path)).tokens
+    except ModelError:
+        return
+    if len(set(tokens)) == len(tokens) and b"" not in tokens:
+        return
+    seen: dict[bytes, int] = {}
+    for i, token in enumerate(tokens):
+        first = seen.setdefault(token or b"[EMPTY_%d]" % i, i)
+        if first != i:
+            raise ModelError(
+                f"{path}: its tokens {first} and {i} are both {token.decode('utf-8', 'replace')!r},"
+                " which llama.cpp cannot load",
+                "fetch it again, or convert it anew",
+            )
 
 
 def _are_texts(tokens: list[object]) -> bool:
