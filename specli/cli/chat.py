@@ -155,10 +155,10 @@ def _converse(talk: "Talk", typed: bool) -> SpecliError | None:
             n_tokens, n_ctx = error.n_tokens, error.n_ctx
             say("error", f"that makes {n_tokens} tokens of conversation, the context holds {n_ctx}")
             say("hint", f"{talk.room_hint}; a shorter message may do")
-        except Interrupted:
+        except Interrupted as error:
             if not typed:
                 raise
-            say("stopped", f"{talk.current.ready.session.pair.target.name} answers as before")
+            say("stopped", error.message)
         except SpecliError as error:
             last = error
             say_error(error)

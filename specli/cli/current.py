@@ -50,7 +50,7 @@ class Current:
             found = find(options, self._grammar)
             check_found(found)  # all that can be known before anything is closed
         except KeyboardInterrupt:
-            raise Interrupted("interrupted") from None
+            raise self._stopped() from None
         with Interrupt().listening(_MOST) as stopped:
             old, state = replace(self._found, settings=self.ready.settings), self.state()
             self.close()
@@ -58,10 +58,10 @@ class Current:
                 if stopped():
                     raise Interrupted("interrupted")
                 self._open(found, _MOST)
-            except SpecliError:
+            except SpecliError as error:
                 self._open_again(old)
                 self.restore(state)
-                raise
+                raise self._stopped() if isinstance(error, Interrupted) else error from None
             self.options = options
             self.restore(state)
 
@@ -135,6 +135,9 @@ class Current:
         except SpecliError as error:  # nothing is left to talk to
             say_error(error)
             raise typer.Exit(error.exit_code) from None
+
+    def _stopped(self) -> Interrupted:
+        return Interrupted(f"{self.ready.session.pair.target.name} answers as before")
 
     @property
     def _cache(self) -> Cache:

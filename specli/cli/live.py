@@ -239,7 +239,7 @@ class LiveOutput:
 
     def _fold(self) -> None:
         """End the thoughts: where they are hidden, one line stands for them."""
-        said = thought(self._clock() - (self._thought_since or 0.0), self._n_thought)
+        said = thought(self._thought_s, self._n_thought)
         self._thought_since = None
         if ends := self._safe.end():
             self._screen.write(ends)
@@ -262,8 +262,11 @@ class LiveOutput:
         return fitted(self._status, self._screen.status_width, self._screen.encoding)
 
     def _thinking(self) -> list[str]:
-        seconds = self._clock() - (self._thought_since or 0.0)
-        return [thinking(seconds, self._n_thought), *self._numbers()]
+        return [thinking(self._thought_s, self._n_thought), *self._numbers()]
+
+    @property
+    def _thought_s(self) -> float:
+        return self._clock() - (self._thought_since or 0.0)
 
     def _numbers(self) -> list[str]:
         if not self._style.with_stats or not self._stats.draft_rounds:

@@ -78,6 +78,11 @@ class Talk:
         self.system = text
         self.journal.note("system", text=text)
 
+    def load(self, **models: str | None) -> None:
+        """Let other models answer: target, draft, as options have them. Raises SpecliError."""
+        self.current.reload(self.current.options.changed(**models))
+        self.note_models()
+
     def note_models(self) -> None:
         """Write down that another pair answers; a page goes on where it has the same tokens."""
         self.page.follow(self.current.ready)
