@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from specli.backend.context import LlamaContext
 from specli.backend.library import version
 from specli.chat import Answerer
 from specli.engine.acceptance import Acceptance
@@ -229,20 +230,27 @@ def _guessers(
     """Make what guesses: a lookup beside a draft only where the planner can choose."""
     if pair.draft == "none" or settings.k == 0:
         return _Guessers()
-    if not models.target.can_rewind():
-        return _Guessers(reason_off=_CANNOT_REWIND.format(pair.target.name))
+    if reason := why_no_rewind(models.target, pair.target.name):
+        return _Guessers(reason_off=reason)
     if not isinstance(pair.draft, Located):
         return _Guessers(lookup=_lookup(NGRAM_SIZES, grammar))
     context = models.draft(pair.draft.path)
     context.truncate(0)
-    if not context.can_rewind():
-        return _Guessers(reason_off=_CANNOT_REWIND.format(pair.draft.path.stem))
+    if reason := why_no_rewind(context, pair.draft.path.stem):
+        return _Guessers(reason_off=reason)
     rng = np.random.default_rng([seed, 1])
     n_vocab = models.vocabulary.n_tokens
     sampler = _sampler(of_draft(settings.sampling), n_vocab, grammar)
     greedy = settings.sampling.temperature == 0
     drafter = ModelDrafter(Cache(context), sampler, n_vocab, rng, greedy=greedy)
     return _Guessers(drafter, None if settings.k else _lookup(_LONG, grammar))
+
+
+def why_no_rewind(context: LlamaContext, name: str) -> str:
+    """Return why a context cannot take guesses back, "" where it can. Leaves it empty."""
+    if context.n_ctx < 2:
+        return f"the context of {name} holds {context.n_ctx} token, a guess needs another"
+    return "" if context.can_rewind() else f"{name} cannot drop rejected tokens from its memory"
 
 
 def _planner(
@@ -263,4 +271,3 @@ _TARGET_S, _DRAFT_S = 0.65, 0.25
 # Beside a model only long matches guess: after shorter ones the model is right more often, and what
 # it costs to read up on them is more than they save (docs/adr/0009).
 _LONG = (8,)
-_CANNOT_REWIND = "{} cannot drop rejected tokens from its memory"

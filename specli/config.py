@@ -25,6 +25,7 @@ from typing import Any
 from platformdirs import user_config_path
 
 from specli.errors import UsageError
+from specli.files import open_regular
 from specli.settings import MAX_DRAFT_TOKENS
 
 
@@ -89,7 +90,7 @@ def parse_config(text: str, keys: Mapping[str, Key] | None = None) -> Config:
 def check_value(where: str, value: Any, key: Key) -> None:
     """Raise UsageError for a value that cannot be meant."""
     if not key.accepts(value):
-        raise UsageError(f"{where} is {shown(value)}, {key.wanted} is wanted")
+        raise UsageError(f"{where} is {shown(value)}, {key.wanted} is wanted", _SHOWN)
 
 
 def _check_all(
@@ -131,7 +132,8 @@ def read_text() -> str:
     """Return what stands in the file, nothing where there is none. Raises UsageError."""
     path = config_file()
     try:
-        return path.read_text(encoding="utf-8")
+        with open_regular(path) as file:
+            return file.read().decode("utf-8")
     except FileNotFoundError:
         return ""
     except OSError as error:
@@ -168,6 +170,7 @@ DRAFT_TOKENS = Key(
     lambda v: v == "auto" or (_is_whole(v) and 0 <= v <= MAX_DRAFT_TOKENS),
 )
 PAIR_KEYS = {"draft": NAME, "draft_tokens": DRAFT_TOKENS}
+_SHOWN = "specli config shows each setting, its value and where it comes from"
 _EXAMPLE = 'for example [pairs."llama-8b"] with draft = "llama-1b" and draft_tokens = "auto"'
 
 

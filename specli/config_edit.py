@@ -7,7 +7,7 @@ from typing import Any
 
 from specli.config import Key, PairChoice, config_file, parse_config, read_text
 from specli.errors import UsageError
-from specli.files import unwritable, write_whole
+from specli.files import changing, unwritable, write_whole
 
 
 def save_pair(target: str, choice: PairChoice) -> Path:
@@ -66,6 +66,21 @@ def _change(
     new_table: Callable[[bool], Any],
 ) -> Path:
     """Change the file, if it is right before and after; comments and order stay."""
+    path = config_file()
+    try:
+        with changing(path.parent):
+            write_whole(path, _changed(change, keys, new_table).encode())
+    except OSError as error:
+        raise unwritable(path, error) from None
+    return path
+
+
+def _changed(
+    change: Callable[[Any, Callable[[bool], Any]], None],
+    keys: Mapping[str, Key] | None,
+    new_table: Callable[[bool], Any],
+) -> str:
+    """Return what the file is to hold."""
     import tomlkit
 
     before, path = read_text(), config_file()
@@ -84,9 +99,4 @@ def _change(
             "specli config edit opens it; write its tables as [pairs.NAME]",
         )
     parse_config(after, keys)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, after.encode())
-    except OSError as error:
-        raise unwritable(path, error) from None
-    return path
+    return after

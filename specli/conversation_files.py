@@ -17,7 +17,7 @@ from platformdirs import user_data_path
 
 from specli.conversations import SCHEMA, Conversation, Turn, now, parse
 from specli.errors import SpecliError, UsageError
-from specli.files import lock
+from specli.files import check_regular, lock, open_regular
 
 FLUSH_S = 0.2  # at most so much of an answer is lost
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -156,8 +156,9 @@ def reopen(path: Path) -> tuple[Conversation, Journal]:
     try:
         file = os.open(path, os.O_RDWR | os.O_APPEND | _BINARY)
     except OSError as error:
-        raise SpecliError(f"{path}: cannot be opened: {error.strerror or error}") from None
+        raise _unreadable(path, error) from None
     try:
+        check_regular(file)
         if not lock(file):
             raise SpecliError(
                 f"{path.stem}: is open in another chat",
@@ -167,6 +168,9 @@ def reopen(path: Path) -> tuple[Conversation, Journal]:
             data = opened.read()
         whole = parse(data, path.stem)
         return whole, Journal(path, {}, file, torn=not data.endswith(b"\n"))
+    except OSError as error:
+        os.close(file)
+        raise _unreadable(path, error) from None
     except BaseException:
         os.close(file)
         raise
@@ -202,9 +206,10 @@ def find(prefix: str) -> Path:
 def read(path: Path) -> Conversation:
     """Return what a file holds. Raises SpecliError."""
     try:
-        return parse(path.read_bytes(), path.stem)
+        with open_regular(path) as file:
+            return parse(file.read(), path.stem)
     except OSError as error:
-        raise SpecliError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise _unreadable(path, error) from None
 
 
 def remove(path: Path) -> None:
@@ -219,6 +224,10 @@ def remove(path: Path) -> None:
         path.unlink()
     except OSError as error:
         raise SpecliError(f"{path}: cannot be removed: {error.strerror or error}") from None
+
+
+def _unreadable(path: Path, error: OSError) -> SpecliError:
+    return SpecliError(f"{path}: cannot be read: {error.strerror or error}")
 
 
 def _line(kind: str, **fields: Any) -> bytes:

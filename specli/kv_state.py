@@ -19,7 +19,7 @@ from platformdirs import user_cache_path
 from specli.backend.context import LlamaContext
 from specli.backend.library import system, version
 from specli.engine.cache import Cache
-from specli.files import write_whole
+from specli.files import open_regular, write_whole
 from specli.measurements import file_identity, machine
 
 MOST_BYTES = 10**9  # of one state, and of all that are kept
@@ -90,7 +90,7 @@ def save_state(path: Path, state: KvState) -> None:
 def load_state(path: Path, identity: Mapping[str, Any]) -> KvState | None:
     """Read a state back; None where it is another's, damaged, or not there."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             if file.readline(100) != _MAGIC:
                 return None
             line = file.readline()

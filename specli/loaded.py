@@ -14,10 +14,12 @@ from specli.backend.model import LlamaModel, Vocabulary
 from specli.cgroups import memory_free_bytes
 from specli.engine.decode import never
 from specli.errors import ModelError
+from specli.files import read_most
 from specli.memory import Need, Room, check_fit
 from specli.models.compatibility import check_pair, check_sidecar
 from specli.models.header import architecture_of, file_bytes
 from specli.models.store import Located
+from specli.models.vocabulary import check_tokens
 from specli.settings import Settings, context_size
 from specli.template import ChatTemplate
 
@@ -77,6 +79,9 @@ def load_models(
             loaded = LlamaModel(located.path, n_gpu_layers, on_share, mapped=mapped)
             return stack.enter_context(loaded)
 
+        for located in (target, *drafts):
+            if located.entry is None:  # those of the registry load; to look takes a moment
+                check_tokens(located.path)
         for draft in drafts:
             check_sidecar(architecture_of(draft.path), draft.name)
         mapped = True
@@ -142,7 +147,7 @@ def _smaller(target: Located, need: Need, draft: Need | None, room: Room) -> str
 def _template(model: LlamaModel, settings: Settings) -> ChatTemplate | None:
     path = settings.chat_template
     try:
-        source = path.read_text(encoding="utf-8") if path else model.chat_template
+        source = read_most(path).decode("utf-8") if path else model.chat_template
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:

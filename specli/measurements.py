@@ -11,7 +11,7 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
-from specli.files import write_whole
+from specli.files import open_regular, write_whole
 
 _VERSION = 1  # of what the files hold; others are forgotten
 
@@ -31,7 +31,8 @@ class Measurements:
     def load(self) -> dict[str, Any]:
         """Return what was saved; empty where nothing was, or nothing that can be used."""
         try:
-            held = json.loads(self._path.read_text(encoding="utf-8"))
+            with open_regular(self._path) as file:
+                held = json.load(file)
             return dict(held["learned"]) if held["identity"] == self._identity else {}
         except (OSError, ValueError, KeyError, TypeError):
             return {}

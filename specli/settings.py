@@ -99,4 +99,5 @@ def check_text(name: str, text: str) -> None:
 def _check(option: str, value: float, least: float, most: float | None) -> None:
     if not isfinite(value) or value < least or (most is not None and value > most):
         wanted = f"{least} or more" if most is None else f"{least} to {most}"
-        raise UsageError(f"{option} is {value}, {wanted} is wanted")
+        hint = f"--help of a command that has {option} says what it does and what is usual"
+        raise UsageError(f"{option} is {value}, {wanted} is wanted", hint)

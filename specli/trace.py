@@ -13,6 +13,7 @@ from specli.engine.types import Guess, Round
 # it stands behind one that was not accepted, or behind the end of the answer.
 State: TypeAlias = Literal["accepted", "rejected", "again", "skipped"]
 SCHEMA = 1
+_THEN = ", then "
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +104,16 @@ class Tracer:
         self._pieces: dict[int, bytes] = {}
         self._controls: set[int] = set()
 
-    def read_by(self, tokenizer: Tokenizer) -> None:
-        """Let another tokenizer of the same model name tokens, as after it was loaded again."""
+    def go_on(self, tokenizer: Tokenizer, about: Mapping[str, str]) -> None:
+        """Take the next answers from another session of the same target.
+
+        tokenizer: names the same tokens. about: what differs there is told after what was before.
+        """
         self._tokenizer = tokenizer
+        self._about = {
+            name: said if said.split(_THEN)[-1] == about[name] else f"{said}{_THEN}{about[name]}"
+            for name, said in self._about.items()
+        }
 
     def begin(self, prompt: str) -> None:
         """Start an answer."""

@@ -1,6 +1,7 @@
 """config.toml: what is saved is read, what the user wrote stays, what is wrong is named."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -187,3 +188,10 @@ def test_a_file_is_called_the_same_from_everywhere(
 def test_numbers_and_lists_beyond_what_python_reads_are_errors(text: str) -> None:
     with pytest.raises(UsageError, match="not valid TOML"):
         parse_config(text)
+
+
+def test_who_writes_at_the_same_time_loses_nothing() -> None:
+    names = {f"model-{n}" for n in range(8)}
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: save_pair(name, PairChoice("none")), names))
+    assert load_config().pairs.keys() == names

@@ -165,7 +165,7 @@ class LlamaContext:
     @property
     def state_bytes(self) -> int:
         """The size of what `state` returns."""
-        return int(self._lib.llama_state_seq_get_size(self.handle, 0))
+        return int(self._lib.llama_state_seq_get_size(self.handle, 0)) if self.handle else 0
 
     def state(self) -> NDArray[np.uint8]:
         """Return a copy of all that the sequence holds, empty where llama.cpp gives none."""

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from specli.backend.library import last_errors, llama
 from specli.errors import Interrupted, ModelError
+from specli.files import open_regular
 
 
 class Vocabulary:
@@ -173,7 +174,7 @@ def _check_file(path: Path) -> None:
     if path.is_dir():
         raise ModelError(f"{path}: is a directory, a GGUF file is wanted", "name the file in it")
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             magic = file.read(4)
     except FileNotFoundError:
         raise ModelError(f"{path}: no such file") from None

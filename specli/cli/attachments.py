@@ -17,8 +17,6 @@ def attached(paths: Sequence[Path]) -> str:
 
 
 def _block(path: Path) -> str:
-    if path.is_dir():
-        raise UsageError(f"--file: {path} is a folder, a text file is wanted")
     text = read_text(path, f"--file: {path}", pipes=True)
     if "\0" in text:
         raise UsageError(f"--file: {path} is no text: it holds a zero byte")

@@ -1,6 +1,7 @@
 """specli run --batch: many prompts, one after the other, of models that are loaded once."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from specli.cli.batch_file import Results, open_results
 from specli.cli.options import ModelOptions
+from specli.cli.streams import say
 from specli.cli.structured import check_complete
 from specli.errors import Interrupted, SpecliError, UsageError
 from specli.settings import check_text
@@ -39,6 +41,27 @@ class BatchOptions:
     grammar: str
 
 
+def check_shown(options: ModelOptions) -> None:
+    """Raise UsageError for a flag that asks to see what no result holds; --json is what they are.
+
+    Where such a thing was chosen for all commands, it was not meant for this one.
+    """
+    for name, flag, wanted in _SHOWN:
+        origin = options.origins.get(name)
+        if origin and origin.kind == "flag" and getattr(options, name) == wanted:
+            raise UsageError(
+                f"--batch cannot have {flag} beside it", "its results are lines of JSON, with stats"
+            )
+
+
+_SHOWN = (
+    ("show_drafts", "--show-drafts", True),
+    ("plain", "--plain", True),
+    ("stats", "--stats", True),
+    ("think", "--think show", "show"),
+)
+
+
 def run_batch(options: ModelOptions, data: bytes, how: BatchOptions) -> None:
     """Answer the prompts of JSON lines; write a result for each, in order.
 
@@ -53,6 +76,7 @@ def run_batch(options: ModelOptions, data: bytes, how: BatchOptions) -> None:
             "--batch: there is no prompt in it",
             'each line is one: {"id": "a", "prompt": "Why is the sky blue?"}',
         )
+    _warn_of_twins(items)
     with open_results(how.output, how.resume, [item.id for item in items]) as results:
         n_failed = results.n_failed
         if results.n_done < len(items):
@@ -133,9 +157,26 @@ def _item(line: bytes, number: int, system: str) -> Item:
         return Item(number, error=f'line {number} is no object such as {{"prompt": "..."}}')
     name = said.get("id", number)
     try:
+        _written(name)
+    except ValueError:  # NaN, Infinity, half a surrogate pair: not in JSON, or not in UTF-8
+        return Item(number, error=f"line {number}: its id cannot be written as JSON")
+    try:
         return Item(name, _messages(said, system), _max_tokens(said))
     except UsageError as error:
         return Item(name, error=f"line {number}: {error.message}")
+
+
+def _written(name: Any) -> bytes:
+    """Return an ID as results have it. Raises ValueError."""
+    return json.dumps(name, ensure_ascii=False, allow_nan=False).encode("utf-8")
+
+
+def _warn_of_twins(items: list[Item]) -> None:
+    """Say which prompts have the ID of another: their results can be told apart by order only."""
+    names = Counter(_written(item.id) for item in items)
+    if twins := [name.decode() for name, n in names.items() if n > 1]:
+        more = f" and {len(twins) - 1} more" if len(twins) > 1 else ""
+        say("warning", f"--batch: several lines have the id {twins[0]}{more}; order tells which")
 
 
 def _max_tokens(said: dict[str, Any]) -> int | None:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from specli.cli.streams import say, write
+from specli.cli.streams import say, write, write_lines
 from specli.cli.table import table
 from specli.errors import UsageError
-from specli.text import terminal_safe
 
 if TYPE_CHECKING:
     from specli.bench.compare import Difference
@@ -49,7 +48,7 @@ def compare(
         said = {"a": str(a), "b": str(b), "unlike": warnings, "differences": differences}
         write(json.dumps(said, indent=2) + "\n")
         return
-    write("".join(f"{terminal_safe(line)}\n" for line in _as_text(found)))
+    write_lines(_as_text(found))
 
 
 def _as_text(found: "list[Difference]") -> list[str]:

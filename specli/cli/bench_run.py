@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from specli.assemble import why_no_rewind
 from specli.bench.record_files import Recorder, line_of
 from specli.bench.records import ModelFile, Passes, Record, Run, Setup
 from specli.bench.schedule import Schedule, chosen, contestants, fitted
@@ -20,7 +21,7 @@ from specli.cli.choices import with_guesses
 from specli.cli.interrupt import Interrupt
 from specli.cli.options import ModelOptions
 from specli.cli.session import find_models
-from specli.cli.streams import say, write
+from specli.cli.streams import say, write, write_lines
 from specli.cli.waiting import Waiting
 from specli.config import PairChoice
 from specli.config_edit import save_pair
@@ -30,7 +31,6 @@ from specli.files import unwritable
 from specli.loaded import Models, load_models, reckon
 from specli.models.store import Located
 from specli.settings import DEFAULT_TARGET
-from specli.text import terminal_safe
 
 QUICK_S = 110.0  # of the two minutes that --quick promises
 _MEASURE_S, _MEASURE_QUICK_S = 20.0, 1.5  # most for what decodes of one model cost
@@ -52,8 +52,7 @@ def run_bench(options: ModelOptions, wanted: Wanted) -> None:
     if trial.setup is None or not trial.runs:
         raise Interrupted("interrupted")
     if not options.json:
-        said = report(trial.setup, trial.runs, reference, told)
-        write("".join(f"{terminal_safe(line)}\n" for line in said))
+        write_lines(report(trial.setup, trial.runs, reference, told))
     say("records", str(plan.out))
     if trial.failure:
         raise trial.failure
@@ -183,10 +182,9 @@ def _check_rewind(models: Models, target: Located, drafts: Sequence[Located]) ->
     contexts = {target.name: models.target}
     contexts |= {draft.name: models.draft(draft.path) for draft in drafts}
     for name, context in contexts.items():
-        if not context.can_rewind():
+        if reason := why_no_rewind(context, name):
             raise PairError(
-                f"{name} cannot drop rejected tokens from its memory: there is nothing to compare",
-                "run and chat decode with it plainly",
+                f"{reason}: there is nothing to compare", "run and chat decode with it plainly"
             )
 
 

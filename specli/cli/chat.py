@@ -15,6 +15,7 @@ from specli.cli.streams import say, say_error, tell
 from specli.cli.structured import GrammarText, JsonSchema, read_grammar
 from specli.cli.tracing import TraceFile, check_trace
 from specli.errors import Interrupted, SpecliError, TooLongError, UsageError
+from specli.text import shortened
 
 if TYPE_CHECKING:
     from specli.cli.talk import Talk
@@ -113,12 +114,12 @@ def _talk(
     """Load what answers and hold the conversation; at the end keep what there is to keep."""
     from specli.cli.current import Current
     from specli.cli.talk import Talk, show
-    from specli.cli.tracing import TracePage, new_tracer
+    from specli.cli.tracing import TracePage
 
     if kept:
         options = _as_before(options, kept[0])
     with Current(options, grammar) as current:
-        page = TracePage(trace, None if trace is None else new_tracer(current.ready))
+        page = TracePage(trace, current.ready)
         system = options.system or ""
         talk = Talk(current, page, overflow.value, system, keep=keep)
         try:
@@ -153,7 +154,11 @@ def _converse(talk: "Talk", typed: bool) -> SpecliError | None:
             last = error
             n_tokens, n_ctx = error.n_tokens, error.n_ctx
             say("error", f"that makes {n_tokens} tokens of conversation, the context holds {n_ctx}")
-            say("hint", _TOO_LONG)
+            say("hint", f"{talk.room_hint}; a shorter message may do")
+        except Interrupted as error:
+            if not typed:
+                raise
+            say("stopped", error.message)
         except SpecliError as error:
             last = error
             say_error(error)
@@ -194,17 +199,10 @@ def _as_before(options: ModelOptions, whole: "Conversation") -> ModelOptions:
         before |= {"target": whole.target or None, "draft": whole.draft or None}
         before["ctx"] = n_ctx if isinstance(n_ctx, int) else None
     used = options.changed(**{name: before[name] for name in before.keys() - given})
-    said = " ".join((used.system or "").split())
-    system = f", system: {said[:77] + '...' if len(said) > 80 else said}" if said else ""
+    system = f", system: {shortened(used.system, 80)}" if used.system else ""
     draft = f" with {used.draft}" if used.draft else ""
     say("resumed", f"{whole.id} of {whole.changed[:10]}: {used.target}{draft}{system}")
     return used
-
-
-_TOO_LONG = (
-    "/reset forgets it, --overflow drop the oldest turns; a shorter message may do; --ctx sets a"
-    " larger context"
-)
 
 
 def _piped_lines() -> Iterator[str]:

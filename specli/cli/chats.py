@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from specli.cli.streams import say, write
+from specli.cli.streams import say, write, write_lines
 from specli.errors import SpecliError
-from specli.text import terminal_safe
+from specli.text import shortened, terminal_safe
 
 if TYPE_CHECKING:
     from specli.conversations import Conversation
@@ -61,10 +61,9 @@ def list_chats(
         say("chats", f"there are none in {conversations_folder()}")
     for _, whole in () if as_json else found:
         day = whole.changed.replace("T", " ")[:16]
-        title = whole.title if len(whole.title) <= 60 else f"{whole.title[:57]}..."
         n = len(whole.turns)
         turns = "turn " if n == 1 else "turns"
-        write(terminal_safe(f"{whole.id}  {day}  {n:>3} {turns}  {title}") + "\n")
+        write_lines([f"{whole.id}  {day}  {n:>3} {turns}  {shortened(whole.title, 60)}"])
 
 
 @chats.command()

@@ -1,26 +1,22 @@
 """The commands of a conversation: one table, from which /help and completion come."""
 
-import shutil
-import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from specli.cli.clipboard import copy
 from specli.cli.exporting import write_export
 from specli.cli.session import stdin_is_terminal
 from specli.cli.stats_words import guessed_by, in_words
 from specli.cli.streams import say, tell
-from specli.cli.tracing import TracePage, check_trace, new_tracer
+from specli.cli.talk import Talk, show
+from specli.cli.tracing import TracePage, check_trace
 from specli.conversation_files import find, reopen
 from specli.conversations import Conversation, as_json, as_markdown, from_json, parse
 from specli.errors import SpecliError, UsageError
 from specli.files import read_text
-from specli.text import human_size
-
-if TYPE_CHECKING:
-    from specli.cli.talk import Talk
+from specli.text import human_size, shortened
 
 Kind: TypeAlias = str | tuple[str, ...]
 
@@ -40,7 +36,7 @@ class Command:
     argument: str
     takes: Kind
     help: str
-    run: Callable[["Talk", str], None]
+    run: Callable[[Talk, str], None]
 
 
 def words() -> dict[str, Kind]:
@@ -48,7 +44,7 @@ def words() -> dict[str, Kind]:
     return {name: command.takes for name, command in COMMANDS.items()}
 
 
-def obey(talk: "Talk", line: str) -> None:
+def obey(talk: Talk, line: str) -> None:
     """Do what a line with a command says. Raises SpecliError, Leave."""
     name, argument = (*line.strip().split(maxsplit=1), "")[:2]
     if name not in COMMANDS:
@@ -58,7 +54,10 @@ def obey(talk: "Talk", line: str) -> None:
         raise UsageError(f"{name} takes no argument, found {argument[:40]!r}")
     if not argument and command.argument and not command.argument.startswith("["):
         raise UsageError(f"{name} needs an argument: {name} {command.argument}")
-    command.run(talk, argument)
+    try:
+        command.run(talk, argument)
+    except OSError as error:  # of a question about a path, as where its name is too long
+        raise UsageError(f"{name} {shortened(argument, 60)}: {error.strerror or error}") from None
 
 
 def is_command(line: str) -> bool:
@@ -67,36 +66,26 @@ def is_command(line: str) -> bool:
     return bool(first) and first[0].startswith("/") and "/" not in first[0][1:]
 
 
-def _help(talk: "Talk", _: str) -> None:
-    width = min(shutil.get_terminal_size().columns, 100)
-    column = 16
+def _help(talk: Talk, _: str) -> None:
     for name, command in COMMANDS.items():
-        head = f"{name} {command.argument}".rstrip()
-        lines = textwrap.wrap(command.help, max(width - column - 1, 20))
-        tell(f"{head:<{column}}{lines[0]}" if len(head) < column else f"{head}\n{'':16}{lines[0]}")
-        for line in lines[1:]:
-            tell(f"{'':{column}}{line}")
-    for line in textwrap.wrap(_KEYS, width - 1):
-        tell(line)
+        tell(f"{f'{name} {command.argument}':<{_COLUMN}}{command.help}", _COLUMN)
+    tell(_KEYS)
 
 
-def _model(talk: "Talk", name: str) -> None:
-    current = talk.current
+def _model(talk: Talk, name: str) -> None:
     if name:
-        current.reload(current.options.changed(target=name, draft=None))
-        talk.note_models()
-    session = current.ready.session
+        talk.load(target=name, draft=None)
+    session = talk.current.ready.session
     say("model", f"{session.pair.target.name}, {guessed_by(session)}")
 
 
-def _draft(talk: "Talk", name: str) -> None:
+def _draft(talk: Talk, name: str) -> None:
     if name:
-        talk.current.reload(talk.current.options.changed(draft=name))
-        talk.note_models()
+        talk.load(draft=name)
     say("draft", guessed_by(talk.current.ready.session).removeprefix("drafts by "))
 
 
-def _k(talk: "Talk", text: str) -> None:
+def _k(talk: Talk, text: str) -> None:
     current = talk.current
     if text:
         options = current.options.changed(draft_tokens=text)
@@ -109,7 +98,7 @@ def _k(talk: "Talk", text: str) -> None:
     say("k", "auto" if k is None else str(k))
 
 
-def _temp(talk: "Talk", text: str) -> None:
+def _temp(talk: Talk, text: str) -> None:
     current = talk.current
     settings = current.ready.settings
     if text:
@@ -122,28 +111,28 @@ def _temp(talk: "Talk", text: str) -> None:
     say("temp", f"{current.ready.settings.sampling.temperature:g}")
 
 
-def _system(talk: "Talk", text: str) -> None:
+def _system(talk: Talk, text: str) -> None:
     if text:
         talk.set_system(text)
     say("system", talk.system or "(none)")
 
 
-def _reset(talk: "Talk", _: str) -> None:
+def _reset(talk: Talk, _: str) -> None:
     talk.reset()
     say("reset", "what is said next begins a conversation")
 
 
-def _undo(talk: "Talk", _: str) -> None:
-    say("undo", f"forgotten: {_short(talk.undo().user)}")
+def _undo(talk: Talk, _: str) -> None:
+    say("undo", f"forgotten: {shortened(talk.undo().user, 60)}")
 
 
-def _retry(talk: "Talk", _: str) -> None:
+def _retry(talk: Talk, _: str) -> None:
     if talk.turns and talk.current.ready.settings.sampling.temperature == 0:
         say("hint", "at temperature 0 the answer is the same; /temp sets another")
     talk.retry()
 
 
-def _edit(talk: "Talk", _: str) -> None:
+def _edit(talk: Talk, _: str) -> None:
     import click
 
     if not talk.turns:
@@ -161,7 +150,7 @@ def _edit(talk: "Talk", _: str) -> None:
     talk.ask(text.rstrip("\n"))
 
 
-def _save(talk: "Talk", name: str) -> None:
+def _save(talk: Talk, name: str) -> None:
     path = _path(name) if name else Path(f"conversation-{talk.id}.md")
     whole = talk.whole()
     if not whole.turns:
@@ -170,9 +159,7 @@ def _save(talk: "Talk", name: str) -> None:
     say("saved", str(path))
 
 
-def _load(talk: "Talk", name: str) -> None:
-    from specli.cli.talk import show
-
+def _load(talk: Talk, name: str) -> None:
     path = _path(name)
     if path.suffix == ".json" or path.is_file():
         whole = _read(path)
@@ -193,7 +180,7 @@ def _read(path: Path) -> Conversation:
     return from_json(text, str(path))
 
 
-def _copy(talk: "Talk", _: str) -> None:
+def _copy(talk: Talk, _: str) -> None:
     if not talk.turns or not talk.turns[-1].answer:
         raise UsageError("nothing has been answered yet")
     copy(talk.turns[-1].answer)
@@ -201,7 +188,7 @@ def _copy(talk: "Talk", _: str) -> None:
     say("copied", f"{n} characters, if this terminal lets programs do that (OSC 52)")
 
 
-def _file(talk: "Talk", name: str) -> None:
+def _file(talk: Talk, name: str) -> None:
     path, session = _path(name), talk.current.ready.session
     if path.is_file() and (size := path.stat().st_size) > _MOST_BYTES * session.n_ctx:
         raise UsageError(
@@ -221,28 +208,28 @@ def _file(talk: "Talk", name: str) -> None:
     say("attached", f"{path}, {n} tokens, to the next message")
 
 
-def _stats(talk: "Talk", _: str) -> None:
+def _stats(talk: Talk, _: str) -> None:
     if talk.last is None:
         say("stats", "nothing has been answered yet")
         return
     rows = in_words(talk.last.stats, talk.last.reason)
     width = max(map(len, rows))
     for name, value in rows.items():
-        tell(f"{name:<{width}}  {value}")
+        tell(f"{name:<{width}}  {value}", width + 2)
 
 
-def _trace(talk: "Talk", name: str) -> None:
+def _trace(talk: Talk, name: str) -> None:
     path = _path(name) if name else None
     check_trace(path)
     if path is None and not talk.page.save():
         say("trace", "no page is written; /trace FILE begins one")
     talk.page.end()
     if path:
-        talk.page = TracePage(path, new_tracer(talk.current.ready))
+        talk.page = TracePage(path, talk.current.ready)
         say("trace", f"{path} shows the answers from now on; /trace alone ends it")
 
 
-def _exit(talk: "Talk", _: str) -> None:
+def _exit(talk: Talk, _: str) -> None:
     raise Leave
 
 
@@ -253,11 +240,7 @@ def _path(text: str) -> Path:
     return Path(text).expanduser()
 
 
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 60 else f"{line[:57]}..."
-
-
+_COLUMN = 16  # of /help
 _MOST_BYTES = 32  # of a token, in any text worth reading
 _KEYS = (
     "Alt-Enter begins a new line, Tab completes, Ctrl-R searches what was typed before. Ctrl-C"

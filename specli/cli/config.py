@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from specli.cli.streams import say, write
+from specli.cli.streams import say, write, write_lines
 from specli.errors import SpecliError, UsageError
 
 config = typer.Typer(name="config", invoke_without_command=True, rich_markup_mode=None)
@@ -40,7 +40,10 @@ def show(
     from specli.cli.config_show import settings_json, settings_text, unknown_variables
 
     root = context.find_root().command
-    write((settings_json if as_json else settings_text)(root))
+    if as_json:
+        write(settings_json(root))
+    else:
+        write_lines(settings_text(root))
     for line in unknown_variables(root):
         say("warning", line)
 

@@ -19,7 +19,6 @@ from specli.models.pairing import registered
 from specli.models.registry import load_registry
 from specli.models.store import is_path
 from specli.settings import DEFAULT_TARGET
-from specli.text import terminal_safe
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +66,8 @@ def settings_json(root: Any) -> str:
     return json.dumps(said, indent=2, ensure_ascii=False) + "\n"
 
 
-def settings_text(root: Any) -> str:
-    """Return the same as tables."""
+def settings_text(root: Any) -> list[str]:
+    """Return the lines of the same as tables."""
     file = config_file()
     rows = [("setting", "value", "source")]
     for setting in settings_of(root):
@@ -80,7 +79,7 @@ def settings_text(root: Any) -> str:
         head = ("pairs", "draft", "draft_tokens")
         body = [(n, worded(c.draft), worded(c.draft_tokens)) for n, c in pairs.items()]
         lines += ["", *table([head, *body], left=3)]
-    return "".join(f"{terminal_safe(line)}\n" for line in lines)
+    return lines
 
 
 def worded(value: Any) -> str:

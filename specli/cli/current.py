@@ -8,20 +8,28 @@ from typing import Any, Self
 import typer
 
 from specli.assemble import rows_needed
-from specli.cli.choices import with_choices
+from specli.cli.interrupt import Interrupt
 from specli.cli.options import ModelOptions
-from specli.cli.session import Ready, find_pair, load_session
+from specli.cli.session import Found, Ready, blamed_on_settings, find, load_found
 from specli.cli.streams import say_error
 from specli.config import pair_key
 from specli.engine.cache import Cache
-from specli.errors import ModelError, SpecliError
+from specli.errors import Interrupted, ModelError, SpecliError
 from specli.kv_state import KvState, put_back, state_identity, take
-from specli.models.store import is_path
+from specli.models.compatibility import check_pair, check_sidecar
+from specli.models.header import read_header
+from specli.models.store import Located, is_path
+from specli.models.vocabulary import vocabulary_of
 from specli.settings import DEFAULT_TARGET, Settings
 
 
 class Current:
     """Holds one loaded pair at a time: two might not fit into memory."""
+
+    ready: Ready
+    options: ModelOptions
+    _found: Found
+    _stack: ExitStack
 
     def __init__(self, options: ModelOptions, grammar: str = "") -> None:
         """Load the pair. Raises SpecliError, also where it cannot hold a conversation.
@@ -29,27 +37,33 @@ class Current:
         grammar: what every answer has to follow.
         """
         self._grammar = grammar
-        self._stack, self.ready, self.options = _opened(options, grammar)
+        self._open(find(options, grammar))
+        self.options = _named(options)
 
     def reload(self, options: ModelOptions) -> None:
         """Let another pair, or other settings of loading, take the place of these.
 
-        Where that fails, the old ones come back and the SpecliError is raised. What the target
-        remembers of the conversation goes with it, where it is the same.
+        Where that fails, or Ctrl-C ends it, the old ones stay, or come back, and the SpecliError is
+        raised. What the target remembers of the conversation goes with it, where it is the same.
         """
-        options.settings()
-        if options.target is None:
-            options = options.changed(target=DEFAULT_TARGET)
-        find_pair(with_choices(options))  # most mistakes are found before anything is closed
-        old, state = self.options, self.state()
-        self.close()
         try:
-            self._stack, self.ready, self.options = _opened(options, self._grammar)
-        except SpecliError:
-            self._open_again(old)
+            found = find(options, self._grammar)
+            check_found(found)  # all that can be known before anything is closed
+        except KeyboardInterrupt:
+            raise self._stopped() from None
+        with Interrupt().listening(_MOST) as stopped:
+            old, state = replace(self._found, settings=self.ready.settings), self.state()
+            self.close()
+            try:
+                if stopped():
+                    raise Interrupted("interrupted")
+                self._open(found, _MOST)
+            except SpecliError as error:
+                self._open_again(old)
+                self.restore(state)
+                raise self._stopped() if isinstance(error, Interrupted) else error from None
+            self.options = options
             self.restore(state)
-            raise
-        self.restore(state)
 
     def retune(self, options: ModelOptions, settings: Settings) -> None:
         """Change what needs no loading: k and sampling.
@@ -106,25 +120,54 @@ class Current:
     ) -> None:
         self._stack.__exit__(kind, error, traceback)
 
-    def _open_again(self, options: ModelOptions) -> None:
+    def _open(self, found: Found, most: int = 2, *, stoppable: bool = True) -> None:
+        with ExitStack() as stack:
+            loaded = load_found(found, conversation=True, most=most, stoppable=stoppable)
+            ready = stack.enter_context(loaded)
+            if ready.session.answerer.template is None:
+                raise no_template(found)
+            self._found, self.ready, self._stack = found, ready, stack.pop_all()
+
+    def _open_again(self, found: Found) -> None:
+        """Load what was there before; one more Ctrl-C, meant for what failed, does not stop it."""
         try:
-            self._stack, self.ready, self.options = _opened(options, self._grammar)
+            self._open(found, _MOST, stoppable=False)
         except SpecliError as error:  # nothing is left to talk to
             say_error(error)
             raise typer.Exit(error.exit_code) from None
+
+    def _stopped(self) -> Interrupted:
+        return Interrupted(f"{self.ready.session.pair.target.name} answers as before")
 
     @property
     def _cache(self) -> Cache:
         return self.ready.session.answerer.decoder.target
 
 
-def _opened(options: ModelOptions, grammar: str) -> tuple[ExitStack, Ready, ModelOptions]:
-    """Load a pair; what is returned first frees it."""
-    with ExitStack() as stack:
-        ready = stack.enter_context(load_session(options, conversation=True, grammar=grammar))
-        if ready.session.answerer.template is None:
-            raise ModelError(
-                f"{ready.session.pair.target.name} has no chat template",
-                "give one with --chat-template FILE, or continue a text with specli run --raw",
-            )
-        return stack.pop_all(), ready, options
+def check_found(found: Found) -> None:
+    """Raise SpecliError where the headers of the files say that they cannot hold a conversation."""
+    target, draft = found.pair.target, found.pair.draft
+    header = read_header(target.path)
+    if found.settings.chat_template is None and not header.values.get("tokenizer.chat_template"):
+        raise no_template(found)
+    if isinstance(draft, Located):
+        guesser = read_header(draft.path)
+        with blamed_on_settings(found.options):
+            check_sidecar(guesser.architecture, draft.name)
+            check_pair(vocabulary_of(header), vocabulary_of(guesser))
+
+
+def no_template(found: Found) -> ModelError:
+    """Return what is said of a target that knows no conversations."""
+    return ModelError(
+        f"{found.pair.target.name} has no chat template",
+        "give one with --chat-template FILE, or continue a text with specli run --raw",
+    )
+
+
+def _named(options: ModelOptions) -> ModelOptions:
+    """Return options in which the usual target is there by its name: nobody is told of it again."""
+    return options if options.target else options.changed(target=DEFAULT_TARGET)
+
+
+_MOST = 3  # one more Ctrl-C than ends other work: people press it twice, and want their chat

@@ -17,28 +17,29 @@ class Interrupt:
     """Remembers that the user pressed Ctrl-C; call it to ask.
 
     llama.cpp calls back into Python, where an exception would be lost: so a flag. A second Ctrl-C
-    while the first is still being obeyed ends the process at once.
+    while the first is still being obeyed ends the process at once, or a later one.
     """
 
     def __init__(
         self, tidy: Callable[[], None] = _nothing, resumed: Callable[[], None] = _nothing
     ) -> None:
         """tidy: called when a listening ends, however it ends. resumed: after Ctrl-Z and fg."""
-        self._asked = False
+        self._n_asked = 0
+        self._most = 2
         self._tidy = tidy
         self._resumed = resumed
 
     def __call__(self) -> bool:
         """Say whether Ctrl-C was pressed since the listening began."""
-        return self._asked
+        return self._n_asked > 0
 
     @contextmanager
-    def listening(self) -> Iterator[Callable[[], bool]]:
+    def listening(self, most: int = 2) -> Iterator[Callable[[], bool]]:
         """Catch Ctrl-C for as long as the context lasts, which is given this question.
 
-        Keys typed meanwhile are not shown.
+        most: so many end the process. Keys typed meanwhile are not shown.
         """
-        self._asked = False
+        self._n_asked, self._most = 0, most
         wanted = {signal.SIGINT: self._handle}
         if hasattr(signal, "SIGCONT"):
             wanted[signal.SIGCONT] = self._resume
@@ -52,13 +53,13 @@ class Interrupt:
                 signal.signal(number, handler)
 
     def _handle(self, _signal: int, _frame: FrameType | None) -> None:
-        if self._asked:
+        self._n_asked += 1
+        if self._n_asked >= self._most:
             try:
                 show_keys()
                 self._tidy()
             finally:
                 os._exit(130)
-        self._asked = True
 
     def _resume(self, _signal: int, _frame: FrameType | None) -> None:
         silence()  # the shell has set its own terminal modes meanwhile

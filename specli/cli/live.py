@@ -13,7 +13,7 @@ from specli.chat import Progress as PromptProgress
 from specli.cli.markdown import Rendered, Step
 from specli.cli.options import ModelOptions
 from specli.cli.output import LONG_PROMPT, HumanOutput, JsonOutput, Output, Remarks
-from specli.cli.screen import Screen, for_terminal
+from specli.cli.screen import Screen, encodable
 from specli.cli.status_line import DIM, RESET, fitted, numbers, reading, thinking, thought
 from specli.cli.streams import say
 from specli.cli.terminals import is_dumb
@@ -21,6 +21,7 @@ from specli.engine.stats import Stats
 from specli.engine.types import Costs, Round
 from specli.models.store import Located
 from specli.settings import Settings
+from specli.text import TerminalText
 
 if TYPE_CHECKING:
     from specli.cli.typesetting import Typesetter
@@ -126,6 +127,7 @@ class LiveOutput:
         self._status: list[str] = []
         self._phase = ""
         self._status_at = 0.0
+        self._safe = TerminalText()
 
     def start(self, session: Session, settings: Settings) -> None:
         """Warn where speculation is off though it was wanted."""
@@ -177,6 +179,8 @@ class LiveOutput:
     def _end(self) -> None:
         if self._thought_since is not None:
             self._fold()
+        if ends := self._safe.end():
+            self._answer(ends)
         self._finish()
         self._reset()
 
@@ -211,9 +215,13 @@ class LiveOutput:
         step = self._body.feed(text, self._screen.can_replace(), self._screen.width)
         self._screen.write(step.text, self._current_foot(), replaces=step.replaces, rest=step.rest)
 
+    def _shown(self, text: str) -> str:
+        """Return some more of the answer's text as this terminal shows it."""
+        return encodable(self._safe.feed(text), self._screen.encoding)
+
     def _marked(self, piece: Text, is_corrected: bool) -> str:
         """Return a text, with marks where guesses are to be seen."""
-        text = for_terminal(piece.text, self._screen.encoding)
+        text = self._shown(piece.text)
         if not self._style.show_drafts or not (piece.drafted or is_corrected):
             return text
         return f"{mark(piece.drafted, self._style.colours)}{text}{RESET}"
@@ -227,13 +235,15 @@ class LiveOutput:
         text = ""
         if self._style.think == "show":
             said = "".join(piece.text for piece in thoughts)
-            text = f"{DIM}{for_terminal(said, self._screen.encoding)}{RESET}"
+            text = f"{DIM}{self._shown(said)}{RESET}"
         self._screen.write(text, self._current_foot())
 
     def _fold(self) -> None:
         """End the thoughts: where they are hidden, one line stands for them."""
-        said = thought(self._clock() - (self._thought_since or 0.0), self._n_thought)
+        said = thought(self._thought_s, self._n_thought)
         self._thought_since = None
+        if ends := self._safe.end():
+            self._screen.write(ends)
         self._screen.end_line()
         hidden = self._style.think != "show"
         self._screen.write(f"{DIM}{said}{RESET}\n" if hidden else "\n", rest="")
@@ -253,8 +263,11 @@ class LiveOutput:
         return fitted(self._status, self._screen.status_width, self._screen.encoding)
 
     def _thinking(self) -> list[str]:
-        seconds = self._clock() - (self._thought_since or 0.0)
-        return [thinking(seconds, self._n_thought), *self._numbers()]
+        return [thinking(self._thought_s, self._n_thought), *self._numbers()]
+
+    @property
+    def _thought_s(self) -> float:
+        return self._clock() - (self._thought_since or 0.0)
 
     def _numbers(self) -> list[str]:
         if not self._style.with_stats or not self._stats.draft_rounds:

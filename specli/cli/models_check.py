@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from specli.cli.streams import write
+from specli.cli.streams import write, write_lines
 from specli.errors import ModelError, PairError
-from specli.text import terminal_safe
 
 if TYPE_CHECKING:
     from specli.models.check import ModelFacts, PairReport
@@ -42,7 +41,7 @@ def check(
     if as_json:
         write(json.dumps({"works": report.works, **asdict(report)}, indent=2) + "\n")
     else:
-        write("".join(f"{terminal_safe(line)}\n" for line in _as_text(report)))
+        write_lines(_as_text(report))
     if not report.works:
         raise PairError(
             f"{draft} cannot guess for {target}", "choose a draft of the target's own family"

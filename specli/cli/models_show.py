@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from specli.cgroups import memory_total_bytes
-from specli.cli.streams import write
+from specli.cli.streams import write, write_lines
 from specli.errors import ModelError
-from specli.text import human_size, terminal_safe
+from specli.text import human_size
 
 if TYPE_CHECKING:
     from specli.models.here import Here
@@ -40,9 +40,9 @@ def list_models(
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        write(terminal_safe("  ".join(cells).rstrip()) + "\n")
+        write_lines(["  ".join(cells).rstrip()])
     if any(row[5].endswith("*") for row in rows):
-        write("* has an MTP or EAGLE-3 head too, which specli cannot use yet\n")
+        write_lines(["* has an MTP or EAGLE-3 head too, which specli cannot use yet"])
 
 
 def _row(item: "Here") -> tuple[str, ...]:
@@ -75,8 +75,8 @@ def info(
         write(json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
         return
     width = max(map(len, facts))
-    for name, value in facts.items():
-        write(terminal_safe(f"{name:<{width}}  {_shown(name, value)}") + "\n")
+    rows = [f"{name:<{width}}  {_shown(name, value)}" for name, value in facts.items()]
+    write_lines(rows, hang=width + 2)
 
 
 def path(

@@ -13,7 +13,7 @@ from specli.engine.stats import Stats
 from specli.engine.types import Reason
 from specli.events import Event
 from specli.settings import Settings
-from specli.text import terminal_safe
+from specli.text import TerminalText
 
 LONG_PROMPT = 64  # tokens; a shorter one is evaluated before a bar could be seen
 
@@ -77,6 +77,7 @@ class HumanOutput:
         self._shows_thoughts = think == "show"
         self._in_thought = False
         self._last = "\n"
+        self._safe = TerminalText()
 
     def start(self, session: Session, settings: Settings) -> None:
         """Warn where speculation is off though it was wanted."""
@@ -103,17 +104,17 @@ class HumanOutput:
     def _text(self, event: Text) -> None:
         self._waiting.close()
         if self._in_thought and not event.thought:
-            write("\n" if self._last.endswith("\n") else "\n\n")
+            write(self._safe.end() + ("\n" if self._last.endswith("\n") else "\n\n"))
         self._in_thought = event.thought
         self._last = event.text
-        write(terminal_safe(event.text) if self._terminal else event.text)
+        write(self._safe.feed(event.text) if self._terminal else event.text)
 
     def _done(self, done: Done) -> None:
         self._waiting.close()
         self._in_thought = False
         self._remarks.warn(done)
         if self._ends_lines:
-            write("\n")
+            write(self._safe.end() + "\n")
         if self._with_stats and one_file() and not self._ends_lines and self._last[-1:] != "\n":
             tell("")
         self._remarks.tell_stats(done)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from specli.cli.keyboard import quiet_keys
 from specli.cli.stats_words import guessed_by
 from specli.cli.streams import say, tell
+from specli.files import open_regular
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -121,6 +122,7 @@ def _history() -> "History":
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
+        open_regular(path).close()
         with path.open("a"):
             return FileHistory(path)
     except OSError as error:

@@ -14,7 +14,7 @@ from specli.cli.options import ModelOptions, with_model_options
 from specli.cli.structured import GrammarText, JsonSchema, check_complete, read_grammar
 from specli.cli.tracing import TraceFile, check_trace
 from specli.errors import Interrupted, UsageError
-from specli.files import check_place, read_most
+from specli.files import check_place, read_most, read_stream
 from specli.settings import check_text
 
 if TYPE_CHECKING:
@@ -91,8 +91,9 @@ def run(
         for name, value in (("a prompt", prompt), ("--file", files), ("--trace", trace)):
             if value:
                 raise UsageError(f"--batch cannot have {name} beside it", "put it into the lines")
-        from specli.cli.batch import BatchOptions, run_batch
+        from specli.cli.batch import BatchOptions, check_shown, run_batch
 
+        check_shown(options)
         gbnf = read_grammar(json_schema, grammar)
         how = BatchOptions(output, resume, raw, json_schema, gbnf)
         run_batch(options, _read_batch(batch), how)
@@ -127,7 +128,7 @@ def _run_one(
             shown = AnswerFile(output, options.stats)
             shown.start(ready.session, ready.settings)
         events = answer(ready, options, text, raw)
-        page.begin(text)
+        page.begin(text, ready)
         with ready.interrupt.listening():
             for event in events:
                 page.add(event)
@@ -170,7 +171,7 @@ def _read_batch(name: str) -> bytes:
     """Return the lines of a batch; -: of stdin. Raises UsageError."""
     try:
         if name == "-":
-            return b"" if sys.stdin is None else sys.stdin.buffer.read()
+            return b"" if sys.stdin is None else read_stream(sys.stdin.buffer, "--batch: stdin")
         return read_most(Path(name))
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else str(error)
@@ -180,7 +181,7 @@ def _read_batch(name: str) -> bytes:
 def read_stdin() -> str:
     """Read all of stdin. Raises UsageError where it is not UTF-8."""
     try:
-        data = sys.stdin.buffer.read()
+        data = read_stream(sys.stdin.buffer, "stdin")
     except OSError as error:
         raise UsageError(f"stdin cannot be read: {error.strerror or error}") from None
     return decoded(data)

@@ -98,7 +98,11 @@ def clipped(text: str, width: int) -> str:
 
 def for_terminal(text: str, encoding: str) -> str:
     """Return a model's text as a terminal with this encoding shows it: harmless, and as wide."""
-    safe = terminal_safe(text)
+    return encodable(terminal_safe(text), encoding)
+
+
+def encodable(safe: str, encoding: str) -> str:
+    """Return a text in characters that an encoding has, as wide."""
     if is_unicode(encoding):
         return safe
     return safe.translate(_PLAIN_MARKS).encode(encoding, "replace").decode(encoding)

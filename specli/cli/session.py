@@ -40,8 +40,38 @@ def load_session(
     conversation: several answers follow each other, so each ends its line. grammar: what each has
     to follow.
     """
+    with load_found(find(options, grammar), conversation) as ready:
+        yield ready
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A pair whose files are here, and all that is needed to load it."""
+
+    options: ModelOptions
+    settings: Settings
+    pair: Pair
+
+
+def find(options: ModelOptions, grammar: str = "") -> Found:
+    """Check the options and find the files; fetch what is not here. Raises SpecliError."""
     options = with_choices(options)
     settings = replace(options.settings(), grammar=grammar)
+    chosen = options.origins.get("draft")
+    if options.draft == "none" and chosen and chosen.kind == "pair":
+        say("hint", "config.toml says not to speculate here; --draft or --draft-tokens N does")
+    return Found(options, settings, find_pair(options))
+
+
+@contextmanager
+def load_found(
+    found: Found, conversation: bool = False, most: int = 2, *, stoppable: bool = True
+) -> Iterator[Ready]:
+    """Load a pair, say what starts.
+
+    most: so many times Ctrl-C end the process. stoppable: the first of them ends the loading.
+    """
+    options, settings, pair = found.options, found.settings, found.pair
     output = make_output(options, conversation)
     waiting = Waiting()
 
@@ -50,22 +80,24 @@ def load_session(
         output.close()
 
     interrupt = Interrupt(tidy, output.resumed)
-    chosen = options.origins.get("draft")
-    if options.draft == "none" and chosen and chosen.kind == "pair":
-        say("hint", "config.toml says not to speculate here; --draft or --draft-tokens N does")
-    pair = find_pair(options)
+    is_heard = stoppable
+
+    def stopped() -> bool:
+        return is_heard and interrupt()
+
     with ExitStack() as stack:
-        with interrupt.listening(), closing(waiting), _blamed_on_settings(options):
+        with interrupt.listening(most), closing(waiting), blamed_on_settings(options):
             waiting.show(f"loading {pair.target.name}", 0.0)
             opened = open_session(
                 pair,
                 settings,
-                interrupt,
+                stopped,
                 lambda name, share: waiting.show(f"loading {name}", share),
             )
             session = stack.enter_context(opened)
-        if interrupt():
+        if stopped():
             raise Interrupted("interrupted")
+        is_heard = True  # from here on it is about answers
         if remark := session.answerer.remark:
             say("hint", remark)
         output.start(session, settings)
@@ -106,7 +138,7 @@ def _said_in(options: ModelOptions, name: str, value: str | None = None) -> str:
 
 
 @contextmanager
-def _blamed_on_settings(options: ModelOptions) -> Iterator[None]:
+def blamed_on_settings(options: ModelOptions) -> Iterator[None]:
     """Say where the draft was named that cannot work, where that was not on the command line."""
     try:
         yield

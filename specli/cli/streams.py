@@ -2,7 +2,9 @@
 
 import os
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
+from typing import TextIO
 
 from specli.errors import SpecliError
 from specli.text import terminal_safe
@@ -17,10 +19,13 @@ def say(kind: str, message: str) -> None:
     tell(f"{kind}: {terminal_safe(' '.join(message.split()))}")
 
 
-def tell(line: str) -> None:
-    """Print a line on stderr. That nobody can read it is no reason to fail."""
+def tell(line: str, hang: int = 0) -> None:
+    """Print a line on stderr. That nobody can read it is no reason to fail.
+
+    hang: where what does not fit into the line goes on in the next ones.
+    """
     with suppress(OSError, ValueError):
-        print(line, file=sys.stderr, flush=True)
+        print(_set(line, sys.stderr, hang), file=sys.stderr, flush=True)
 
 
 def say_error(error: SpecliError) -> None:
@@ -44,6 +49,36 @@ def write(text: str) -> None:
     except OSError as error:
         drop_stdout()
         raise SpecliError(f"stdout cannot be written: {error.strerror or error}") from None
+
+
+def write_lines(lines: Iterable[str], hang: int = 0) -> None:
+    """Write lines of our own to stdout, harmless and set as those of `tell`. Raises as `write`."""
+    write("".join(f"{_set(terminal_safe(line), sys.stdout, hang)}\n" for line in lines))
+
+
+def _set(line: str, stream: TextIO, hang: int) -> str:
+    """Return a line that a terminal breaks between words; for everybody else as it is."""
+    if not stream.isatty() or not (width := _width(stream)):
+        return line
+    hang = hang if width - hang > _LEAST_WIDTH else 0
+    if len(line.encode("utf-8", "replace")) < width:  # no character has more cells than bytes
+        return line
+    from rich.console import Console
+    from rich.text import Text
+
+    parts = Text(line[hang:]).wrap(Console(width=width), width - hang - 1)
+    return line[:hang] + f"\n{'':{hang}}".join(part.plain.rstrip() for part in parts)
+
+
+def _width(stream: TextIO) -> int:
+    """Return the columns of a terminal, 0 where it does not tell."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        return 0
+
+
+_LEAST_WIDTH = 20  # of a column of text
 
 
 def one_file() -> bool:

@@ -16,6 +16,7 @@ from specli.conversations import Conversation, Turn, now
 from specli.errors import UsageError
 from specli.kv_state import load_state, save_state, state_file
 from specli.overflow import Overflow, Window
+from specli.text import shortened
 
 _LONG = 10**8  # bytes; fewer are written before a bar could be seen
 _N_SHOWN, _SHOWN = 3, 200  # turns, and characters of each, that are shown where one goes on
@@ -47,6 +48,12 @@ class Talk:
         """Whether Ctrl-C ended the last answer."""
         return self.last is not None and self.last.reason == "interrupted"
 
+    @property
+    def room_hint(self) -> str:
+        """What makes room in the context."""
+        drop = "" if self._overflow == "drop" else ", --overflow drop forgets the oldest turns"
+        return f"/reset forgets the conversation, --ctx holds more{drop}"
+
     def ask(self, text: str) -> None:
         """Answer a message, what was attached before it. Raises SpecliError."""
         text = "\n\n".join([*self.attached, text])
@@ -73,9 +80,14 @@ class Talk:
         self.system = text
         self.journal.note("system", text=text)
 
+    def load(self, **models: str | None) -> None:
+        """Let other models answer: target, draft, as options have them. Raises SpecliError."""
+        self.current.reload(self.current.options.changed(**models))
+        self.note_models()
+
     def note_models(self) -> None:
-        """Write down that another pair answers, and end a page that knows the old one's tokens."""
-        self.page.end()
+        """Write down that another pair answers; a page goes on where it has the same tokens."""
+        self.page.follow(self.current.ready)
         self.journal.note("models", **self.current.references)
 
     def reset(self) -> None:
@@ -141,18 +153,14 @@ class Talk:
         answerer, max_tokens = ready.session.answerer, ready.settings.max_tokens
         with ready.interrupt.listening():
             events = self._window.reply(answerer, self.system, self.turns, max_tokens)
-            self.page.begin(self.turns[-1].user, answerer.tokenizer)
+            self.page.begin(self.turns[-1].user, ready)
             for event in events:
                 self.page.add(event)
                 self._keep_event(event)
                 ready.output.event(event)
         self.page.save()
         if self.last and self.last.reason == "context":
-            say(
-                "warning",
-                "the context is full; /reset forgets the conversation, --ctx holds more,"
-                " --overflow drop forgets the oldest turns",
-            )
+            say("warning", f"the context is full; {self.room_hint}")
 
     def _keep_event(self, event: AnswerEvent) -> None:
         """Take in what comes of an answer, piece by piece: whatever breaks it, that much is had."""
@@ -222,5 +230,9 @@ def show(whole: Conversation) -> None:
 
 
 def _short(text: str) -> str:
-    line = for_terminal(" ".join(text.split()), sys.stderr.encoding)
-    return line if len(line) <= _SHOWN else f"{line[: _SHOWN // 2]} ... {line[-_SHOWN // 2 :]}"
+    """Return the beginning of a text and, where it is long, its end, both in whole words."""
+    line = " ".join(text.split())
+    if len(line) > _SHOWN:
+        end = line[-_SHOWN // 2 :]
+        line = f"{shortened(line, _SHOWN // 2)} {end.partition(' ')[2] or end}"
+    return for_terminal(line, sys.stderr.encoding)

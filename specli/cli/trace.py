@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from specli.trace import Tracer
 
 
+_STEM = "specli-trace"
+
+
 @with_model_options
 def trace(
     options: ModelOptions,
@@ -47,11 +50,11 @@ def trace(
       specli trace "Count to ten" -t llama-8b -d llama-1b --out rounds.html
     """
     from specli.cli.session import load_session
-    from specli.pages.files import free_name, write_page
+    from specli.pages.files import free_name, write_free, write_page
     from specli.pages.trace_page import trace_page
 
     text = read_prompt(prompt)
-    path = out or (None if options.json else free_name("specli-trace"))
+    path = out or (None if options.json else free_name(_STEM))
     check_trace(path)
     with load_session(replace(options, json=False)) as ready:
         tracer = new_tracer(ready)
@@ -60,7 +63,11 @@ def trace(
         finally:
             found = tracer.trace()
             if path and found.answers:
-                write_page(path, trace_page(found))
+                page = trace_page(found)
+                if out:
+                    write_page(out, page)
+                else:
+                    path = write_free(_STEM, page)
                 if not options.json:
                     write(f"{path}\n")
             if options.json:

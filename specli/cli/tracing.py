@@ -10,7 +10,7 @@ import typer
 from specli.cli.streams import say
 
 if TYPE_CHECKING:
-    from specli.chat import AnswerEvent, Tokenizer
+    from specli.chat import AnswerEvent
     from specli.cli.session import Ready
     from specli.trace import Tracer
 
@@ -35,34 +35,51 @@ def check_trace(path: Path | None) -> None:
 
 def new_tracer(ready: "Ready") -> "Tracer":
     """Return what keeps the rounds of a session."""
-    from specli.models.store import Located
     from specli.trace import Tracer
+
+    answerer = ready.session.answerer
+    return Tracer(answerer.tokenizer, _about(ready), answerer.stats)
+
+
+def _about(ready: "Ready") -> dict[str, str]:
+    from specli.models.store import Located
 
     session, settings = ready.session, ready.settings
     draft = session.pair.draft
-    about = {
+    return {
         "target": session.pair.target.name,
         "draft": draft.name if isinstance(draft, Located) else draft,
         "guesses in a round": "auto" if settings.k is None else str(settings.k),
         "temperature": f"{settings.sampling.temperature:g}",
         "seed": str(session.seed),
     }
-    return Tracer(session.answerer.tokenizer, about, session.answerer.stats)
 
 
 class TracePage:
     """The page that becomes of a session where one is wanted; else nothing happens."""
 
-    def __init__(self, path: Path | None, tracer: "Tracer | None") -> None:
+    def __init__(self, path: Path | None, ready: "Ready") -> None:
+        """path: None where none is wanted."""
         self._path = path
-        self._tracer = tracer
+        self._tracer = None if path is None else new_tracer(ready)
+        self._target = ready.session.pair.target.path
         self._is_new = False
 
-    def begin(self, prompt: str, tokenizer: "Tokenizer | None" = None) -> None:
-        """Start an answer. tokenizer: that of the session now, where the model was loaded again."""
+    def follow(self, ready: "Ready") -> None:
+        """Go on with the session that there is now; end where its tokens are other ones."""
+        if self._tracer is None:
+            return
+        if ready.session.pair.target.path == self._target:
+            self._tracer.go_on(ready.session.answerer.tokenizer, _about(ready))
+        else:
+            self.save()
+            say("trace", f"{self._path} ends here, another target answers; /trace FILE begins one")
+            self._path = self._tracer = None
+
+    def begin(self, prompt: str, ready: "Ready") -> None:
+        """Start an answer of the session that there is now."""
+        self.follow(ready)
         if self._tracer:
-            if tokenizer:
-                self._tracer.read_by(tokenizer)
             self._tracer.begin(prompt)
 
     def add(self, event: "AnswerEvent") -> None:
@@ -94,7 +111,7 @@ class TracePage:
 @contextmanager
 def traced(path: Path | None, ready: "Ready") -> Iterator[TracePage]:
     """Give a page to fill, and write it whatever happens: what there is of a broken answer, too."""
-    page = TracePage(path, None if path is None else new_tracer(ready))
+    page = TracePage(path, ready)
     try:
         yield page
     finally:

@@ -1,6 +1,5 @@
 """Complete blocks of Markdown, set for a terminal by rich."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -16,10 +15,9 @@ from rich.text import Text
 from rich.theme import Theme
 
 from specli.cli.code_colours import THEME, CodeColours
-from specli.text import terminal_safe
+from specli.text import TerminalText
 
 _THEME = Theme({"markdown.code": "bold cyan", "markdown.code_block": "none"})
-_FENCES = re.compile(r"^\s*(```+|~~~+).*$", re.MULTILINE)
 _LISTS = ("bullet_list", "ordered_list")
 
 
@@ -31,10 +29,20 @@ class _Heading(Heading):
 
 
 class _CodeBlock(CodeBlock):
-    """Code without a frame of spaces around it."""
+    """Code without a frame of spaces around it, between the fences that it has."""
+
+    fences = "", ""
+
+    @classmethod
+    def create(cls, markdown: Markdown, token: Token) -> "_CodeBlock":
+        block = cls(token.info.partition(" ")[0] or "text", THEME)
+        block.fences = f"{token.markup}{token.info}".rstrip(), token.markup
+        return block
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield _highlighted(str(self.text).rstrip(), self.lexer_name)
+        begin, end = (Text(fence, "dim") for fence in self.fences)
+        code = _highlighted(str(self.text).rstrip(), self.lexer_name)
+        yield from (begin, code, end) if begin else (code,)
 
 
 class _Document(Markdown):
@@ -89,7 +97,7 @@ class Typesetter:
         lines = [*map(_stripped, Segment.split_lines(self._console.render(document, options)))]
         said = "".join(segment.text for line in lines for segment in line)
         text = "\n".join(map(self._styled, lines)).strip("\n")
-        if _characters(said) != _characters(_FENCES.sub("", source)):
+        if _characters(said) != _characters(source):
             text = source.rstrip("\n")  # as in a table that is too wide: nothing may get lost
         return f"{text}\n{blank}"
 
@@ -115,13 +123,13 @@ class Typesetter:
     def _styled(self, segments: Iterable[Segment]) -> str:
         if self._console.no_color:
             segments = Segment.remove_color(segments)
-        return "".join(
-            style.render(terminal_safe(text), color_system=self._system)
-            if style
-            else terminal_safe(text)
+        safe = TerminalText()
+        shown = "".join(
+            style.render(safe.feed(text), color_system=self._system) if style else safe.feed(text)
             for text, style, control in segments
             if not control
         )
+        return shown + safe.end()
 
 
 def _begins(token: Token) -> bool:
@@ -148,6 +156,7 @@ def _characters(text: str) -> Counter[str]:
 
 def _highlighted(code: str, language: str) -> Text:
     text = Syntax(code, language or "text", theme=THEME).highlight(code)
+    text.rstrip()  # of the newline that it adds
     text.no_wrap, text.overflow = True, "ignore"
     return text
 

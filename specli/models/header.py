@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from specli.errors import ModelError
+from specli.files import open_regular
 
 # What a key holds: int, float, bool, str, a list of numbers, or a list of texts as bytes.
 Value: TypeAlias = Any
@@ -70,7 +71,7 @@ def read_header(path: Path) -> Header:
     """Read the header of a file, reading no more of it than that takes. Raises ModelError."""
     size = 32 << 20  # enough for all but the largest vocabularies
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             while True:
                 file.seek(0)
                 data = file.read(size)
@@ -80,6 +81,8 @@ def read_header(path: Path) -> Header:
                     if len(data) < size:
                         raise
                     size *= 4
+    except FileNotFoundError:
+        raise ModelError(f"{path}: no such file") from None
     except OSError as error:
         raise ModelError(f"{path}: {error.strerror or error}") from None
     except ModelError as error:
@@ -105,7 +108,7 @@ def architecture_of(path: Path) -> str:
     "" where the file cannot be read as one: loading it will say why.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             reader = _Reader(file.read(4096))
         reader.take(24)
         if reader.text() == "general.architecture":

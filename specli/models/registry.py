@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from platformdirs import user_config_path
 
 from specli.errors import ModelError
+from specli.files import open_regular
 
 Method: TypeAlias = Literal["draft", "ngram", "mtp", "eagle3"]
 
@@ -93,10 +94,12 @@ def load_registry(user: Path | None = None) -> Registry:
 def read_registry(path: Path) -> dict[str, Entry]:
     """Read one models.toml. Raises ModelError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with open_regular(path) as file:
+            text = file.read().decode("utf-8")
         tables = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(f"{path}: cannot be read: {error}") from None
+        said = error.strerror if isinstance(error, OSError) else str(error)
+        raise ModelError(f"{path}: cannot be read: {said}") from None
     except tomllib.TOMLDecodeError as error:
         raise ModelError(f"{path}: is not valid TOML: {error}") from None
     return _Reader(path, text).entries(tables)

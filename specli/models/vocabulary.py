@@ -3,10 +3,12 @@
 The defaults are llama.cpp's (llama_vocab::impl::load); files made since 2024 state most of them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from specli.errors import ModelError
-from specli.models.header import Header
+from specli.models.header import Header, read_header
 
 # tokenizer.ggml.model -> llama_vocab_type, BOS, EOS, whether BOS and EOS are added
 _DEFAULTS = {
@@ -65,6 +67,36 @@ def vocabulary_of(header: Header) -> HeaderVocabulary:
         add_eos=values.get("tokenizer.ggml.add_eos_token", add_eos),
         tokens=tuple(tokens),
     )
+
+
+def check_tokens(path: Path) -> None:
+    """Raise ModelError where two tokens of a file are equal: llama.cpp ends the process then.
+
+    Of a file whose header cannot be read, loading says what is wrong.
+    """
+    try:
+        tokens = vocabulary_of(read_header(path)).tokens
+    except ModelError:
+        return
+    if found := equal_tokens(tokens):
+        said = tokens[found[1]].decode("utf-8", "replace")
+        raise ModelError(
+            f"{path}: its tokens {found[0]} and {found[1]} are both {said!r}, which llama.cpp"
+            " cannot load",
+            "fetch it again, or convert it anew",
+        )
+
+
+def equal_tokens(tokens: Sequence[bytes]) -> tuple[int, int] | None:
+    """Return the first two that are equal to llama.cpp, which has a name for each empty one."""
+    if len(set(tokens)) == len(tokens) and b"" not in tokens:
+        return None
+    seen: dict[bytes, int] = {}
+    for i, token in enumerate(tokens):
+        first = seen.setdefault(token or b"[EMPTY_%d]" % i, i)
+        if first != i:
+            return first, i
+    return None
 
 
 def _are_texts(tokens: list[object]) -> bool:

@@ -39,10 +39,32 @@ def free_name(stem: str) -> Path:
     return next(path for path in _names(stem) if not os.path.lexists(path))
 
 
+def write_free(stem: str, page: str) -> Path:
+    """Write a page under the name that is free now, which no other process gets. As write_page."""
+    path = next(filter(_is_made, _names(stem)))
+    try:
+        write_page(path, page)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return path
+
+
 def _names(stem: str) -> Iterator[Path]:
     yield Path(f"{stem}.html")
     for number in count(2):
         yield Path(f"{stem}-{number}.html")
+
+
+def _is_made(path: Path) -> bool:
+    """Make an empty file, if there is nothing of this name; say whether that was so."""
+    try:
+        path.open("x").close()
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise unwritable(path, error) from None
+    return True
 
 
 def _is_page(path: Path) -> bool:

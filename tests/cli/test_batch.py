@@ -125,6 +125,8 @@ def test_a_kill_loses_only_the_running_prompt(tiny: Path, tmp_path: Path) -> Non
         (["hello", "--batch", "-"], "cannot have a prompt beside it"),
         (["--batch", "-", "--resume"], "--resume goes on in a file"),
         (["hello", "--resume"], "--resume is for --batch"),
+        (["--batch", "-", "--show-drafts"], "--batch cannot have --show-drafts beside it"),
+        (["--batch", "-", "--think", "show"], "--batch cannot have --think show beside it"),
     ],
 )
 def test_what_is_no_batch_is_exit_2(specli: Specli, args: list[str], said: str) -> None:
@@ -158,3 +160,18 @@ def test_an_end_that_is_no_result_is_not_cut_off(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="its end"), open_results(path, True, ["a"]):
         pass
     assert path.read_text() == "precious"
+
+
+def test_ids_that_are_no_json_and_ids_of_several(specli: Specli, tiny: Path) -> None:
+    lines = (
+        *(b'{"id": NaN, "prompt": "x"}', b'{"id": [1e999], "prompt": "x"}'),
+        *(b'{"id": "\\ud800", "prompt": "x"}', b'{"id": "\\ud83d\\ude42", "prompt": "x"}'),
+        *(b'{"id": "a", "prompt": "x"}', b'{"id": "a", "prompt": "x"}'),
+    )
+    args = ("-t", tiny / "target.gguf", "-d", "none", *GREEDY, "--json")
+    done = specli("run", "--batch", "-", *args, stdin=b"\n".join(lines))
+    assert done.code == 1
+    assert 'warning: --batch: several lines have the id "a"; order tells which' in done.err
+    found = [json.loads(line, parse_constant=pytest.fail) for line in done.out.splitlines()]
+    assert [one["id"] for one in found] == [1, 2, 3, "🙂", "a", "a"]
+    assert ["cannot be written as JSON" in str(one) for one in found[:4]] == [True] * 3 + [False]

@@ -150,6 +150,7 @@ def talk(
         ("/load", "/load needs an argument: /load FILE|ID"),
         ("/load nothing", "no conversation is called nothing"),
         ("/load nothing.json", "nothing.json: cannot be read: No such file or directory"),
+        (f"/load {'x' * 300}", "ile name too long"),
         ("/temp hot", "/temp is hot, a number of at least 0 is wanted"),
         ("/temp -1", "/temp is -1, a number of at least 0 is wanted"),
         ("/temp nan", "/temp is nan, a number of at least 0 is wanted"),
@@ -283,11 +284,13 @@ def test_a_trace_goes_on_where_the_same_model_was_loaded_again(
     talk: Callable[..., Result], tiny: Path
 ) -> None:
     lines = ("/trace a.html", "hello", "/model ./nothing.gguf", "more", "/k 9", "third")
-    done = talk(*lines, args=("-d", tiny / "draft.gguf", "-k", 2))
-    assert done.err.count("5 tokens at") == 3
-    assert Path("a.html").read_text().count("<h2") >= 3
+    done = talk(*lines, "/draft none", "fourth", args=("-d", tiny / "draft.gguf", "-k", 2))
+    assert done.err.count("5 tokens at") == 4
+    page = Path("a.html").read_text()
+    assert page.count("<h2") >= 4
+    assert "draft, then none" in page
     done = talk(*lines[:2], f"/model {tiny}/swa.gguf", "another")
-    assert "trace: a.html\nmodel: swa" in done.err  # its tokens are others
+    assert "trace: a.html ends here, another target answers;" in done.err
     assert done.err.count("5 tokens at") == 2
 
 

@@ -281,3 +281,9 @@ def test_an_answer_goes_on_where_the_oldest_turns_made_room(
     assert (turns[1].answer, turns[1].reason) == (answer, "length")
     alone = chat(*target, "--ctx", 100, "-n", 100, "--overflow", "drop", lines="hello\n")
     assert "the context is full" in alone.err  # there is nothing to drop
+
+
+def test_who_drops_turns_already_is_not_told_to(chat: Chat, target: tuple[str, str]) -> None:
+    long = "word " * 200
+    told = chat(*target, "--ctx", 128, "--overflow", "drop", lines=f"{long}\n")
+    assert "hint: /reset forgets the conversation, --ctx holds more; a shorter" in told.err

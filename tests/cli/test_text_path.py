@@ -30,6 +30,8 @@ NASTY = [
     b"\xc2\x9b",
     "é日🙂\u202e\u2028".encode(),
     b"\r\n\t",
+    "\u2067\u202b".encode(),
+    "\u2069".encode(),
 ]
 BYTES = st.binary(min_size=A_TIME * 8, max_size=A_TIME * LONGEST)
 
@@ -127,6 +129,7 @@ PARTS = [
 
 
 @example(["`", "`", "`", "word "], 1, 20)  # a code block that ends in its first line
+@example(["- ", "|a|b|\n|-|-|\n", "\t", "```py\n"], 1, 20)  # one within a list
 @example(["word ", "\n", "`", "`", "`", "word"], 3, 80)
 @settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
 @given(st.lists(st.sampled_from(PARTS), max_size=25), st.integers(1, 6), st.sampled_from([20, 80]))

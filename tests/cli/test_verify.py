@@ -54,6 +54,11 @@ def test_json(specli: Specli, args: list[object]) -> None:
     assert shown["settings"]["seed"] == 5
 
 
+def test_a_context_without_room_for_a_guess_is_named(specli: Specli, args: list[object]) -> None:
+    done = specli(*args, "--ctx", 1)
+    assert "Nothing to compare: the context of target holds 1 token" in done.out
+
+
 def test_a_broken_verifier_is_found_by_its_draws(
     specli: Specli, args: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

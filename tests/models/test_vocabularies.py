@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from specli.backend.model import LlamaModel
+from specli.errors import ModelError
 from specli.models.compatibility import Comparison, compare
 from specli.models.header import read_header
-from specli.models.vocabulary import HeaderVocabulary, vocabulary_of
+from specli.models.vocabulary import HeaderVocabulary, check_tokens, equal_tokens, vocabulary_of
+from tests import tiny_gguf
 
 FOLDER = Path(sys.prefix) / "vocabularies"
 NAMES = sorted(path.stem.removeprefix("ggml-vocab-") for path in FOLDER.glob("*.gguf"))
@@ -47,11 +49,29 @@ def test_all_of_them_are_here() -> None:
 def test_a_header_says_what_llama_cpp_loads(name: str) -> None:
     """The defaults of fields that a file leaves out are llama.cpp's own."""
     ours = vocabulary(name)
+    assert equal_tokens(ours.tokens) is None
     with LlamaModel(FOLDER / f"ggml-vocab-{name}.gguf", vocabulary_only=True) as model:
         theirs = model.vocabulary
         for field in ("type", "n_tokens", "bos", "eos", "add_bos", "add_eos"):
             assert getattr(ours, field) == getattr(theirs, field), field
         assert all(ours.text(i) == theirs.text(i) for i in range(0, ours.n_tokens, 7))
+
+
+@pytest.mark.parametrize(
+    ("replace", "said"),
+    [
+        ({300: "zz", 301: "zz"}, "its tokens 300 and 301 are both 'zz'"),
+        ({300: "[EMPTY_301]", 301: ""}, "its tokens 300 and 301 are both"),
+        ({300: "", 301: ""}, ""),
+        ({300: "zz\0a", 301: "zz\0b"}, ""),
+    ],
+)
+def test_equal_tokens_are_refused_before_llama_cpp_ends_the_process(
+    tmp_path: Path, replace: dict[int, str], said: str
+) -> None:
+    path = tiny_gguf.write_llama(tmp_path / "a.gguf", replace=replace)
+    with pytest.raises(ModelError, match=said) if said else LlamaModel(path, vocabulary_only=True):
+        check_tokens(path)
 
 
 @pytest.mark.parametrize(("target", "draft"), [*combinations(NAMES, 2)])

@@ -1,12 +1,13 @@
 """Where pages go, and what they never replace."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from specli.errors import SpecliError, UsageError
-from specli.pages.files import MADE_BY, check_page, free_name, write_page
+from specli.pages.files import MADE_BY, check_page, free_name, write_free, write_page
 
 
 def test_a_page_replaces_a_page_and_nothing_else(tmp_path: Path) -> None:
@@ -49,3 +50,7 @@ def test_the_next_free_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert free_name("a") == Path(name)
         Path(name).write_text("")
     assert free_name("a") == Path("a-3.html")
+    with ThreadPoolExecutor(4) as pool:
+        written = list(pool.map(lambda text: write_free("a", text), "wxyz"))
+    assert sorted(map(str, written)) == [f"a-{n}.html" for n in (3, 4, 5, 6)]
+    assert sorted(path.read_text() for path in written) == ["w", "x", "y", "z"]
