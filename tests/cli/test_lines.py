@@ -12,6 +12,7 @@ from wcwidth import wcswidth
 
 from specli.cli.streams import say, tell, write_lines
 
+END = "\x00"
 LONG = "the context is full; /reset forgets the conversation, --overflow drop the oldest turns"
 
 
@@ -24,7 +25,11 @@ def shown(monkeypatch: pytest.MonkeyPatch, speak: Callable[[], None]) -> list[st
             patched.setattr(sys, "stdout", stream)
             patched.setattr(sys, "stderr", stream)
             speak()
-            return os.read(ours, 65536).decode().splitlines()
+            print(END, end="", file=stream, flush=True)
+            found = b""
+            while not found.endswith(END.encode()):
+                found += os.read(ours, 65536)
+            return found[: -len(END)].decode().splitlines()
     finally:
         os.close(ours)
 
