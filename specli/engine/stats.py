@@ -24,6 +24,8 @@ class Stats:
     draft_n_accepted: int = 0
     draft_rounds: int = 0  # passes of the target
     plain_rounds: int = 0  # those without a guess
+    plain_n: int = 0  # tokens of rounds in which nobody was asked for a guess
+    plain_s: float = 0.0  # and their time
     draft_s: float = 0.0
     target_s: float = 0.0
     host_s: float = 0.0
@@ -44,6 +46,9 @@ class Stats:
             self.draft_s += event.draft_s
             self.target_s += event.target_s
             self.host_s += event.host_s
+            if not event.n_drafted and not event.draft_s:
+                self.plain_n += len(event.tokens)
+                self.plain_s += event.target_s + event.host_s
             count_positions(self.drafted_at, event.n_drafted)
             count_positions(self.accepted_at, event.n_accepted)
 
@@ -71,10 +76,14 @@ class Stats:
     def gain(self) -> float | None:
         """How many times as fast as plain decoding this was, if T(1) is what the planner believes.
 
-        None where nothing is believed of it.
+        Rounds without guesses were plain decoding, whatever is believed. No round costs less than
+        T(1), so the gain is never above the tokens of a round. None where nothing is believed.
         """
-        plain_s = self.costs.target_s.get(1) if self.costs else None
-        return self.predicted_per_second * plain_s if plain_s else None
+        one_s = self.costs.target_s.get(1) if self.costs else None
+        if not one_s or not self.predicted_s:
+            return None
+        plain_s = self.plain_s + (self.predicted_n - self.plain_n) * one_s
+        return min(plain_s / self.predicted_s, max(self.mean_tokens_per_round, 1.0))
 
     def as_dict(self) -> dict[str, object]:
         """Return the statistics as the command line's contract names them."""
@@ -124,6 +133,8 @@ def joined(first: Stats, second: Stats) -> Stats:
     both.draft_n_accepted += first.draft_n_accepted
     both.draft_rounds += first.draft_rounds
     both.plain_rounds += first.plain_rounds
+    both.plain_n += first.plain_n
+    both.plain_s += first.plain_s
     both.draft_s += first.draft_s
     both.target_s += first.target_s
     both.host_s += first.host_s

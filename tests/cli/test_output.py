@@ -46,7 +46,7 @@ def show(output: Output) -> None:
 def test_without_a_guess_no_gain_is_told() -> None:
     costs = Costs({1: 0.3}, 0.0)
     idle = Stats("ngram", predicted_n=4, target_s=1.0, draft_rounds=4, costs=costs)
-    busy = replace(idle, draft_n=2, draft_n_accepted=1)
+    busy = replace(idle, draft_n=2, draft_n_accepted=1, draft_rounds=3)
     assert "beside plain" not in in_words(idle, "eog")
     assert in_words(busy, "eog")["beside plain"] == "about 1.2 times as fast"
     assert not any("plain" in part for part in numbers(idle, 0, 4, 64, "ngram"))
