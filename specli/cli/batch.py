@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from specli.cli.batch_file import Results, open_results
 from specli.cli.options import ModelOptions
-from specli.cli.streams import say
+from specli.cli.streams import one_file, say
 from specli.cli.structured import check_complete
 from specli.errors import Interrupted, SpecliError, UsageError
 from specli.settings import check_text
@@ -98,8 +98,9 @@ def _answer_all(
     n_failed, n_before = 0, results.n_done
     with closing(Waiting()) as waiting:
         for n_done, item in enumerate(items[n_before:], n_before):
-            share = (n_done - n_before) / (len(items) - n_before)
-            waiting.show(f"{n_done} of {len(items)} answered", share)
+            if results.file or not one_file():  # else the results are what is to be seen
+                share = (n_done - n_before) / (len(items) - n_before)
+                waiting.show(f"{n_done} of {len(items)} answered", share)
             try:
                 result = _answer(ready, item, options, how)
             except Interrupted:

@@ -179,13 +179,10 @@ def _take(talk: "Talk", line: str) -> None:
 
 def _reopen(name: str | None) -> "Kept":
     """Return the conversation of this name, of None the latest, with its file."""
-    from specli.conversation_files import find, reopen, saved
+    from specli.conversation_files import find, latest, reopen
 
-    if name is not None:
-        path = find(name)
-    elif found := saved():
-        path = found[0]
-    else:
+    path = latest() if name is None else find(name)
+    if path is None:
         raise UsageError("there is no conversation to continue", "specli chat begins one")
     return reopen(path)
 
