@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from specli.errors import Interrupted, UsageError
 from specli.settings import DEFAULT_TARGET, SamplingSettings, Settings, check_text, shown
 from specli.speculator import Speculator, free, named_in_python
-from specli.structured import read_grammar
 from specli.worker import Worker
 
 if TYPE_CHECKING:
@@ -61,6 +60,8 @@ def load(
     at most; an exception of it ends the loading. Raises SpecliError: UsageError, ModelError,
     PairError.
     """
+    from specli.structured import read_grammar
+
     if isinstance(draft_tokens, str) and draft_tokens != "auto":
         raise UsageError(f'draft_tokens is {draft_tokens!r}, "auto" or a number is wanted')
     if not (on_progress is None or callable(on_progress)):

@@ -204,7 +204,6 @@ def test_a_turn_that_was_left_does_not_come_back_later(model: Speculator) -> Non
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_fork_is_told_at_once_that_it_has_no_model(tiny: Path) -> None:
     """In a process of its own: a fork of the tests' would end as they do."""
     script = f"""
