@@ -12,9 +12,10 @@ from specli.cli.options import ModelOptions, with_model_options
 from specli.cli.prompting import typed_lines
 from specli.cli.run import decoded
 from specli.cli.streams import say, say_error, tell
-from specli.cli.structured import GrammarText, JsonSchema, read_grammar
+from specli.cli.structured import GrammarText, JsonSchema
 from specli.cli.tracing import TraceFile, check_trace
 from specli.errors import Interrupted, SpecliError, TooLongError, UsageError
+from specli.structured import read_grammar
 from specli.text import shortened
 
 if TYPE_CHECKING:

@@ -65,7 +65,7 @@ def test_what_fails_is_a_result_and_the_rest_goes_on(
     *failed, good = results(done.out)
     said = [result["error"] for result in failed]
     wanted = ["line 1 is not valid JSON", "line 3 is no object", "either prompt or messages"]
-    wanted += ["prompt is no text", "max_tokens is 'many'", "the role of a message"]
+    wanted += ["prompt is 3, a text", "max_tokens is 'many'", "the role of message 1"]
     wanted += ["is not valid UTF-8", "the context holds 128"]
     assert all(part in text for part, text in zip(wanted, said, strict=True)), said
     assert (failed[-1]["id"], good["id"]) == ("long", "a")
