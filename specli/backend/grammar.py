@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from specli.backend.gbnf_limits import check_limits
 from specli.backend.library import last_errors, llama
 from specli.backend.model import Vocabulary
 from specli.errors import UsageError
@@ -163,6 +164,7 @@ def check_gbnf(text: str) -> None:
 def start(text: str, vocabulary: Any) -> Any:
     """Return llama.cpp's sampler of a grammar. Raises UsageError where the text is none."""
     lib = llama()
+    check_limits(text)
     last_errors()
     with _stderr() as said:
         handle = lib.llama_sampler_init_grammar(vocabulary, text.encode(), b"root")
