@@ -1,6 +1,7 @@
 """specli models list, info and path: what there is, and where it lies."""
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -47,14 +48,15 @@ def list_models(
 
 def _row(item: "Here") -> tuple[str, ...]:
     entry = item.entry
-    exact = item.path or item.file.size_bytes
+    draft = Path(entry.draft).name if Path(entry.draft).is_absolute() else entry.draft
+    about = "" if item.path or item.file.size_bytes else "~"
     return (
         entry.alias,
         item.file.quant,
-        f"{'' if exact else '~'}{human_size(item.size_bytes)}",
-        "yes" if item.path else "-",
-        item.fits,
-        entry.draft if entry.method in ("draft", "ngram") else f"{entry.draft} *",
+        f"{about}{human_size(item.size_bytes)}" if item.size_bytes else "?",
+        "yes" if item.path else "gone" if entry.is_local else "-",
+        item.fits or "?",
+        draft if entry.method in ("draft", "ngram") else f"{draft} *",
     )
 
 
@@ -89,8 +91,12 @@ def path(
       llama-cli -m "$(specli models path demo)"
     """
     from specli.models.registry import load_registry
+    from specli.models.store import look_up
 
-    item = find_item(model, load_registry())
+    registry = load_registry()
+    item = find_item(model, registry)
+    if item.path is None and item.entry.is_local:
+        look_up(model, registry)  # says so
     if item.path is None:
         raise ModelError(f"{model}: is not on this machine", f"fetch it: specli pull {model}")
     write(f"{item.path}\n")
@@ -150,13 +156,13 @@ def _as_dict(item: "Here") -> dict[str, object]:
     return {
         "alias": entry.alias,
         "name": entry.name,
-        "repo": entry.repo,
+        "repo": entry.repo or None,
         "file": item.file.file,
         "quant": item.file.quant,
         "quants": [file.quant for file in entry.files],
-        "size_bytes": item.size_bytes,
+        "size_bytes": item.size_bytes or None,
         "path": str(item.path) if item.path else None,
-        "fits": item.fits,
+        "fits": item.fits or None,
         "draft": entry.draft,
         "method": entry.method,
         "vocabulary": entry.vocabulary,

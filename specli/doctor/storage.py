@@ -9,8 +9,8 @@ from platformdirs import user_cache_path, user_config_path, user_state_path
 
 from specli.doctor.report import DefaultModel, Folder, Storage
 from specli.errors import ModelError
-from specli.models.hub import Remote
-from specli.models.local import find_cached, find_in_wheel, hub_cache
+from specli.models.here import find_here
+from specli.models.local import hub_cache
 from specli.models.registry import load_registry
 
 _SIZING_S = 0.2  # the longest that the size of a folder may take
@@ -62,5 +62,5 @@ def _default_model(target: str) -> DefaultModel:
     except KeyError:
         return DefaultModel(target, "", 0, "", f"no model is called {target!r}")
     file = entry.files[0]
-    path = find_in_wheel(entry, file.file) or find_cached(Remote(entry.repo, file.file))
+    path = find_here(entry, file, others=False)
     return DefaultModel(target, str(path or ""), file.size_bytes, entry.wheel)
