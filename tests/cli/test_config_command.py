@@ -156,6 +156,7 @@ def test_edit_opens_an_editor_and_keeps_what_was_written(
     assert done.code == 2
     assert f"error: {config_file()}: temp is -5.0, 0.0 or more is wanted" in done.err
     assert "specli config edit opens it again" in done.err
+    assert done.err.count("opens it") == 1
     assert config_file().read_text() == "temp = -5\n"
     monkeypatch.setenv("EDITOR", editor(tmp_path, "[", code=3))
     assert specli("config", "edit").code == 1
