@@ -84,7 +84,7 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        result = app(standalone_mode=False)
+        result = app(prog_name="specli", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except (KeyboardInterrupt, Interrupted):
         return Interrupted.exit_code

@@ -42,6 +42,13 @@ def test_streams_that_are_closed_do_no_harm(tiny: Path, tmp_path: Path, stream: 
     assert bool(done.stdout or (tmp_path / "answer").exists()) == (not is_lost)
 
 
+def test_the_program_has_one_name_however_it_was_started() -> None:
+    command = [*SPECLI, "--show-completion", "bash"]
+    environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert "complete -o default -F _specli_completion specli" in done.stdout, done
+
+
 @pytest.mark.parametrize("where", [">&-", ">/dev/full"])
 def test_what_is_printed_at_once_and_goes_nowhere_is_a_failure(where: str) -> None:
     command = f"{sys.executable} -m specli --version {where}"
