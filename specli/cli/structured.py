@@ -1,6 +1,8 @@
 """What an answer has to follow: --json-schema, --grammar."""
 
 import json
+import os
+import re
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -43,12 +45,14 @@ def read_grammar(json_schema: str | None, grammar: str | None) -> str:
         from specli.backend.schema_grammar import schema_to_gbnf
 
         is_json = json_schema.lstrip()[:1] in ("{", "[") or json_schema in ("true", "false")
+        is_json = is_json or _is_no_name(json_schema)
         return schema_to_gbnf(json_schema if is_json else _read("--json-schema", json_schema))
     from specli.backend.grammar import check_gbnf
 
     assert grammar is not None
     check_text("--grammar", grammar)
-    text = grammar if "::=" in grammar else _read("--grammar", grammar)
+    is_text = "::=" in grammar or _is_no_name(grammar)
+    text = grammar if is_text else _read("--grammar", grammar)
     check_gbnf(text)
     return text
 
@@ -72,6 +76,11 @@ _CUT = {
     "context": ("the full context", f"--ctx N allows more, {_BOUND}"),
     "stop": ("--stop", "leave it out: the JSON ends by itself"),
 }
+
+
+def _is_no_name(text: str) -> bool:
+    """Say whether a text that may name a file is meant as what it says, be that wrong."""
+    return bool(re.search(r"""["{}|=\n]|: """, text)) and not os.path.exists(text)  # noqa: PTH110
 
 
 def _read(option: str, name: str) -> str:
