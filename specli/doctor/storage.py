@@ -5,7 +5,7 @@ import shutil
 import time
 from pathlib import Path
 
-from platformdirs import user_cache_path, user_config_path, user_state_path
+from platformdirs import user_cache_path, user_config_path, user_data_path, user_state_path
 
 from specli.doctor.report import DefaultModel, Folder, Storage
 from specli.errors import ModelError
@@ -21,6 +21,7 @@ def inspect_storage(default_target: str) -> Storage:
     folders = (
         _folder("models", hub_cache()),
         _folder("config", user_config_path("specli")),
+        _folder("data", user_data_path("specli")),  # conversations, records of benchmarks
         _folder("state", user_state_path("specli")),
         _folder("cache", user_cache_path("specli")),
     )
