@@ -8,13 +8,19 @@ from typing import Annotated
 
 import typer
 
+from specli.cli.known_words import setting_names
 from specli.cli.streams import say, write, write_lines
 from specli.errors import SpecliError, UsageError
 
 config = typer.Typer(name="config", invoke_without_command=True, rich_markup_mode=None)
 
 Key = Annotated[
-    str, typer.Argument(metavar="KEY", help="The name of an option, or pairs.TARGET.draft.")
+    str,
+    typer.Argument(
+        metavar="KEY",
+        help="The name of an option, or pairs.TARGET.draft.",
+        autocompletion=setting_names,
+    ),
 ]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from specli.cgroups import memory_total_bytes
+from specli.cli.model_names import model_names
 from specli.cli.streams import write, write_lines
 from specli.errors import ModelError
 from specli.text import human_size
@@ -61,7 +62,12 @@ def _row(item: "Here") -> tuple[str, ...]:
 
 
 def info(
-    model: Annotated[str, typer.Argument(help="An alias[:quant], or the path of a GGUF file.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="An alias[:quant], or the path of a GGUF file.", autocompletion=model_names
+        ),
+    ],
     as_json: Json = False,
 ) -> None:
     """Say what is known of a model: from the registry, and from its file where that is here.
@@ -82,7 +88,7 @@ def info(
 
 
 def path(
-    model: Annotated[str, typer.Argument(help="An alias[:quant].")],
+    model: Annotated[str, typer.Argument(help="An alias[:quant].", autocompletion=model_names)],
 ) -> None:
     """Print the path of a model's file, for scripts; fetch nothing.
 
