@@ -43,15 +43,13 @@ def show(
     """
     if context.invoked_subcommand is not None:
         return
-    from specli.cli.config_show import settings_json, settings_text, unknown_variables
+    from specli.cli.config_show import settings_json, settings_text
 
     root = context.find_root().command
     if as_json:
         write(settings_json(root))
     else:
         write_lines(settings_text(root))
-    for line in unknown_variables(root):
-        say("warning", line)
 
 
 @config.command()
