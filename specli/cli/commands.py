@@ -76,16 +76,16 @@ def _help(talk: Talk, _: str) -> None:
 
 
 def _model(talk: Talk, name: str) -> None:
-    if name:
-        talk.load(target=name, draft=None)
+    wait = talk.load(target=name, draft=None) if name else ""
     session = talk.current.ready.session
-    say("model", f"{session.pair.target.name}, {guessed_by(session)}")
+    said = f"{session.pair.target.name}, {guessed_by(session)}"
+    say("model", f"{said}; {wait}" if wait else said)
 
 
 def _draft(talk: Talk, name: str) -> None:
-    if name:
-        talk.load(draft=name)
-    say("draft", guessed_by(talk.current.ready.session).removeprefix("drafts by "))
+    wait = talk.load(draft=name) if name else ""
+    said = guessed_by(talk.current.ready.session).removeprefix("drafts by ")
+    say("draft", f"{said}; {wait}" if wait else said)
 
 
 def _k(talk: Talk, text: str) -> None:

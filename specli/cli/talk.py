@@ -89,10 +89,20 @@ class Talk:
         self.system = text
         self.journal.note("system", text=text)
 
-    def load(self, **models: str | None) -> None:
-        """Let other models answer: target, draft, as options have them. Raises SpecliError."""
-        self.current.reload(self.current.options.changed(**models))
+    def load(self, **models: str | None) -> str:
+        """Let other models answer: target, draft, as options have them. Raises SpecliError.
+
+        Returns what the next answer has to wait for, "" for nothing.
+        """
+        remembers = self.current.reload(self.current.options.changed(**models))
         self.note_models()
+        session = self.current.ready.session
+        if not any(turn.answered for turn in self.turns):
+            return ""
+        if not remembers:
+            return "the conversation is read again before the next answer"
+        has_draft = session.method in ("draft", "both")
+        return "it reads the conversation before its first guess" if has_draft else ""
 
     def note_models(self) -> None:
         """Write down that another pair answers; a page goes on where it has the same tokens."""

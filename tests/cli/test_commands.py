@@ -238,8 +238,10 @@ def test_another_pair_that_fails_leaves_the_old_one_with_all_that_it_knew(
     ]
     assert cached[0] == 0 < cached[1] < cached[2]
     assert cached[3] == 0  # another model
-    assert "draft: draft" in done.err
-    assert "model: swa, drafts by ngram" in done.err
+    assert "; it reads the conversation before its first guess\n" in done.err
+    said = "the conversation is read again before the next answer"
+    assert f"model: swa, drafts by ngram; {said}\n" in done.err
+    assert done.err.count(said) == 1
 
 
 def test_k_and_temperature_change_without_loading(talk: Callable[..., Result], tiny: Path) -> None:
