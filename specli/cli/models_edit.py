@@ -128,7 +128,7 @@ def rm(
     item = find_item(model, load_registry())
     alias, is_local = item.entry.alias, item.entry.is_local
     cached = Remote(item.entry.repo, item.file.file, item.entry.revision)
-    path = None if is_local else find_cached(cached) or item.path
+    path = None if is_local else find_cached(cached)
     if path is None and is_own(alias):
         if _agreed(model, f"Remove the name {alias} ({item.file.file} stays)?", yes=yes):
             stays = f"; {item.path} stays" if item.path else ""
@@ -136,6 +136,7 @@ def rm(
         else:
             say("kept", alias)
         return
+    path = path or item.path
     if path is None:
         raise ModelError(f"{model}: is not on this machine")
     if not _agreed(model, f"Remove {path} ({human_size(item.size_bytes)})?", yes=yes):

@@ -179,7 +179,7 @@ class Talk:
                 ready.output.event(event)
         self.page.save()
         if self.interrupted and not self.turns[-1].answered:
-            say("hint", "nothing was answered; /retry answers the message, /undo forgets it")
+            say("hint", "/retry answers the message, /undo forgets it")
         elif not self.interrupted:
             self._made = self._makes()
         if self.last and self.last.reason == "context":
