@@ -10,24 +10,45 @@ with load("demo") as model:
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from specli.api import load as load
-    from specli.chat import Message as Message
-    from specli.engine.stats import Stats as Stats
-    from specli.errors import CannotRewind as CannotRewind
-    from specli.errors import DecodeError as DecodeError
-    from specli.errors import Interrupted as Interrupted
-    from specli.errors import ModelError as ModelError
-    from specli.errors import PairError as PairError
-    from specli.errors import SpecliError as SpecliError
-    from specli.errors import TooLongError as TooLongError
-    from specli.errors import UsageError as UsageError
-    from specli.events import Done as Done
-    from specli.events import Event as Event
-    from specli.events import Start as Start
-    from specli.events import Text as Text
-    from specli.speculator import Answer as Answer
-    from specli.speculator import Conversation as Conversation
-    from specli.speculator import Speculator as Speculator
+    from specli.api import load
+    from specli.chat import Message
+    from specli.engine.stats import Stats
+    from specli.errors import (
+        AnswerEnded,
+        CannotRewind,
+        DecodeError,
+        Interrupted,
+        ModelError,
+        PairError,
+        SpecliError,
+        TooLongError,
+        UsageError,
+    )
+    from specli.events import Done, Event, Start, Text
+    from specli.speculator import Answer, Conversation, Speculator
+
+__all__ = [
+    "Answer",
+    "AnswerEnded",
+    "CannotRewind",
+    "Conversation",
+    "DecodeError",
+    "Done",
+    "Event",
+    "Interrupted",
+    "Message",
+    "ModelError",
+    "PairError",
+    "SpecliError",
+    "Speculator",
+    "Start",
+    "Stats",
+    "Text",
+    "TooLongError",
+    "UsageError",
+    "__version__",
+    "load",
+]
 
 __version__ = "0.1.0"
 
@@ -37,8 +58,8 @@ _HOME = {
     "specli.chat": ("Message",),
     "specli.engine.stats": ("Stats",),
     "specli.errors": (
-        *("CannotRewind", "DecodeError", "Interrupted", "ModelError", "PairError"),
-        *("SpecliError", "TooLongError", "UsageError"),
+        *("AnswerEnded", "CannotRewind", "DecodeError", "Interrupted", "ModelError"),
+        *("PairError", "SpecliError", "TooLongError", "UsageError"),
     ),
     "specli.events": ("Done", "Event", "Start", "Text"),
     "specli.speculator": ("Answer", "Conversation", "Speculator"),
@@ -55,4 +76,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *(name for names in _HOME.values() for name in names)})
+    return sorted({*globals(), *__all__})

@@ -131,7 +131,7 @@ def read_text() -> str:
     path = config_file()
     try:
         with open_regular(path) as file:
-            return file.read().decode("utf-8")
+            return file.read().decode("utf-8-sig")
     except FileNotFoundError:
         return ""
     except OSError as error:

@@ -146,6 +146,9 @@ class Journal:
 
     def _fail(self, error: OSError) -> None:
         if self._file is not None:
+            if self._path and not os.fstat(self._file).st_size:  # a full disk: there is nothing
+                with suppress(OSError):
+                    self._path.unlink()
             os.close(self._file)
         self._file = self._path = None
         self.on_failure(error)
@@ -201,6 +204,15 @@ def find(prefix: str) -> Path:
         case several:
             names = ", ".join(path.stem for path in several[:5])
             raise UsageError(f"{prefix}: {len(several)} conversations begin so: {names}")
+
+
+def latest() -> Path | None:
+    """Return the file of the conversation that changed last; passes over what is none."""
+    for path in saved():
+        with suppress(SpecliError):
+            read(path)
+            return path
+    return None
 
 
 def read(path: Path) -> Conversation:

@@ -1,5 +1,8 @@
 """Everything that can go wrong in a way a person can mend, with its exit code."""
 
+import copyreg
+from typing import Any
+
 
 class SpecliError(Exception):
     """Carry one line that says what is wrong and, where there is one, what to do about it."""
@@ -10,6 +13,10 @@ class SpecliError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let it be pickled, whatever the arguments of a subclass are."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class UsageError(SpecliError):
@@ -48,6 +55,10 @@ class DecodeError(SpecliError):
 
 class CannotRewind(DecodeError):
     """The memory of this model cannot drop the end of a sequence."""
+
+
+class AnswerEnded(SpecliError):
+    """An answer was asked for more after another had begun (exit 1)."""
 
 
 class Interrupted(SpecliError):

@@ -30,7 +30,7 @@ class SamplingSettings:
     def __post_init__(self) -> None:
         """Raise UsageError where a value makes no sense."""
         _check("--temp", self.temperature, 0.0, None)
-        _check("--top-k", self.top_k, 0, 2**31 - 1)
+        _check_whole("--top-k", self.top_k, 0, 2**31 - 1)
         _check("--top-p", self.top_p, 0.0, 1.0)
         _check("--min-p", self.min_p, 0.0, 1.0)
         _check("--repeat-penalty", self.repeat_penalty, 0.1, 10.0)
@@ -65,20 +65,20 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Raise UsageError where a value makes no sense."""
-        _check("--draft-tokens", self.k or 0, 0, MAX_DRAFT_TOKENS)
-        _check("--max-tokens", self.max_tokens or 0, 0, None)
+        _check_chosen("--draft-tokens", self.k, 0, MAX_DRAFT_TOKENS)
+        _check_chosen("--max-tokens", self.max_tokens, 0, None)
         if self.think not in THINK:
             raise UsageError(f"--think is {self.think}, show, hide or off is wanted")
         for stop in self.stops:
             check_text("--stop", stop)
             if not stop:
                 raise UsageError("--stop is empty, a text is wanted")
-        _check("--seed", self.seed or 0, 0, 2**64 - 1)
-        _check("--ctx", self.n_ctx or 0, 0, 2**24)
-        _check("--draft-ctx", self.draft_n_ctx or 0, 0, 2**24)
-        _check("--threads", 1 if self.n_threads is None else self.n_threads, 1, 512)
-        _check("--gpu-layers", self.n_gpu_layers, -1, 2**16)
-        _check("--draft-gpu-layers", self.draft_n_gpu_layers, -1, 2**16)
+        _check_chosen("--seed", self.seed, 0, 2**64 - 1)
+        _check_chosen("--ctx", self.n_ctx, 0, 2**24)
+        _check_chosen("--draft-ctx", self.draft_n_ctx, 0, 2**24)
+        _check_chosen("--threads", self.n_threads, 1, 512)
+        _check_whole("--gpu-layers", self.n_gpu_layers, -1, 2**16)
+        _check_whole("--draft-gpu-layers", self.draft_n_gpu_layers, -1, 2**16)
 
 
 def context_size(wanted: int | None, n_ctx_train: int) -> int:
@@ -88,16 +88,44 @@ def context_size(wanted: int | None, n_ctx_train: int) -> int:
     return wanted or n_ctx_train
 
 
-def check_text(name: str, text: str) -> None:
-    """Raise UsageError for a text that held bytes which are no UTF-8."""
+def check_text(name: str, text: object) -> None:
+    """Raise UsageError for what is no text, or one that held bytes which are no UTF-8."""
+    if not isinstance(text, str):
+        raise UsageError(f"{name} is {shown(text)}, a text is wanted")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
         raise UsageError(f"{name} is not valid UTF-8") from None
 
 
-def _check(option: str, value: float, least: float, most: float | None) -> None:
-    if not isfinite(value) or value < least or (most is not None and value > most):
+def shown(value: object) -> str:
+    """Return a value as an error names it, on one line that is not too long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _check(option: str, value: object, least: float, most: float | None) -> None:
+    """Raise UsageError for what is no number, or out of range."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UsageError(f"{option} is {shown(value)}, a number is wanted")
+    if (
+        (isinstance(value, float) and not isfinite(value))
+        or value < least
+        or (most is not None and value > most)
+    ):
         wanted = f"{least} or more" if most is None else f"{least} to {most}"
         hint = f"--help of a command that has {option} says what it does and what is usual"
         raise UsageError(f"{option} is {value}, {wanted} is wanted", hint)
+
+
+def _check_whole(option: str, value: object, least: int, most: int | None) -> None:
+    """Raise UsageError for what is no whole number, or out of range."""
+    if isinstance(value, float):
+        raise UsageError(f"{option} is {value}, a whole number is wanted")
+    _check(option, value, least, most)
+
+
+def _check_chosen(option: str, value: object, least: int, most: int | None) -> None:
+    """As _check_whole, but for None, which leaves the choice to us."""
+    if value is not None:
+        _check_whole(option, value, least, most)

@@ -2,14 +2,15 @@
 
 import re
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self, TypeAlias
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from specli.errors import SpecliError, UsageError
+from specli.errors import AnswerEnded, SpecliError, UsageError
 from specli.events import Done, Event, Start, Text
-from specli.settings import Settings, check_text
+from specli.settings import Settings, check_text, shown
 from specli.worker import Worker
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from specli.engine.stats import Stats
     from specli.engine.types import Reason
 
-Prompt: TypeAlias = "str | Sequence[Message | Mapping[str, str]]"
+Prompt: TypeAlias = "str | Sequence[Message | Mapping[str, Any]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,12 @@ class Answer:
 
 
 class Speculator:
-    """A loaded pair that answers; made by `load`. One thread at a time may use it.
+    """A loaded pair that answers; made by `load`.
 
     start: what answers. notes: what else a person might want to know of how it was loaded. Caches
     stay from one answer to the next: only what is new in a prompt is evaluated.
-    Ctrl-C raises KeyboardInterrupt and leaves it as ready as before.
+    Ctrl-C raises KeyboardInterrupt and leaves it as ready as before. Threads wait for each other's
+    `answer`. A fork cannot use it.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Speculator:
         self._session = session
         self._worker = worker
         self._answering: Iterator[AnswerEvent] | None = None
+        self._lock = RLock()  # held for a whole answer, of a stream for each event
         self._finalizer = weakref.finalize(self, free, worker, stack)
 
     def stream(
@@ -70,29 +73,15 @@ class Speculator:
         prompt: a text, or the messages of a conversation, the last one to be answered. max_tokens:
         None for as many as the context holds. stop: texts before which the answer ends. raw:
         continue a text as it is, without the chat template. Whoever has enough may break off. The
-        next stream ends this one. Raises SpecliError.
+        next answer ends this one, which raises AnswerEnded if it is asked for more. Raises
+        SpecliError.
         """
-        from specli.chat import Message
-
-        if not self._finalizer.alive:
-            raise SpecliError("this speculator is closed", "load it again")
-        messages = _messages(prompt, Message)
-        text = prompt if raw and isinstance(prompt, str) else None
-        if raw and text is None:
-            raise UsageError("raw is for a text, messages need the chat template")
-        with named_in_python():
-            stops = (stop,) if isinstance(stop, str) else tuple(stop)
+        with self._turn(), named_in_python():
+            stops = _stops(stop)
             Settings(stops=stops, max_tokens=max_tokens)  # raises where one makes no sense
-            answerer = replace(self._session.answerer, stops=stops)
-            answering = self._worker.do(
-                lambda: (
-                    answerer.reply(messages, max_tokens)
-                    if text is None
-                    else answerer.complete(text, max_tokens)
-                )
-            )
-        _end(self._answering)
-        self._answering = answering
+            answering = self._begin(prompt, max_tokens, stops, raw)
+            _end(self._answering)
+            self._answering = answering
         wanted = {"max_tokens": max_tokens, "stops": list(stops)}
         return self._events(
             replace(self.start, settings={**self.start.settings, **wanted}), answering
@@ -106,17 +95,20 @@ class Speculator:
         stop: str | Sequence[str] = (),
         raw: bool = False,
     ) -> Answer:
-        """Return a whole answer. As stream."""
-        return _whole(self.stream(prompt, max_tokens=max_tokens, stop=stop, raw=raw))
+        """Return a whole answer. As stream, but other threads wait until it is there."""
+        with self._turn():
+            return _whole(self.stream(prompt, max_tokens=max_tokens, stop=stop, raw=raw))
 
     def chat(self, system: str = "") -> "Conversation":
         """Begin a conversation."""
         return Conversation(self, system)
 
     def close(self) -> None:
-        """Free the models, and keep what was learned of them."""
-        _end(self._answering)
-        self._finalizer()
+        """Free the models, and keep what was learned of them. To close twice is no error."""
+        with self._lock if self._worker.is_here else nullcontext():
+            _end(self._answering)
+            self._answering = None
+            self._finalizer()
 
     def __enter__(self) -> Self:
         return self
@@ -124,18 +116,45 @@ class Speculator:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait for what other threads ask. Raises SpecliError where nothing can be asked."""
+        self._worker.check_here()  # a lock that was held at the fork stays so
+        with self._lock:
+            if not self._finalizer.alive:
+                raise SpecliError("this speculator is closed", "load it again")
+            yield
+
+    def _begin(
+        self, prompt: Prompt, max_tokens: int | None, stops: tuple[str, ...], raw: bool
+    ) -> "Iterator[AnswerEvent]":
+        from specli.messages import read_prompt
+
+        answerer = replace(self._session.answerer, stops=stops)
+        if not raw:
+            messages = read_prompt(prompt)
+            return self._worker.do(lambda: answerer.reply(messages, max_tokens))
+        if not isinstance(prompt, str):
+            raise UsageError("raw is for a text, messages need the chat template")
+        check_text("the prompt", prompt)
+        return self._worker.do(lambda: answerer.complete(prompt, max_tokens))
+
     def _events(self, start: Start, answering: "Iterator[AnswerEvent]") -> Iterator[Event]:
         try:
             yield start
             while True:
-                if self._answering is not answering:
-                    raise SpecliError("this answer was ended by the next one, or by close()")
-                event = self._worker.do(lambda: _next_shown(answering))
+                with self._turn():
+                    if self._answering is not answering:
+                        raise AnswerEnded(
+                            "this answer was ended by the next one of the same model",
+                            "take answer(): it waits for its turn; or load the model once more",
+                        )
+                    event = self._worker.do(lambda: _next_shown(answering))
                 if event is None:
                     return
                 yield event
         finally:
-            _end(answering)
+            _end(answering)  # without the lock: the garbage collector may be here in any thread
 
 
 class Conversation:
@@ -149,6 +168,7 @@ class Conversation:
         from specli.chat import Message
 
         self._speculator = speculator
+        self._last: Callable[[], Generator[Event, None, None] | None] = lambda: None
         self.messages: list[Message] = [Message("system", system)] if system else []
 
     def send(
@@ -161,17 +181,25 @@ class Conversation:
         """
         from specli.chat import Message
 
-        turns = [*self.messages, Message("user", text)]
-        events = self._speculator.stream(turns, max_tokens=max_tokens, stop=stop)
-        return self._kept(turns, events)
+        with self._speculator._turn():
+            if last := self._last():  # broken off, but not let go
+                last.close()
+            turns = [*self.messages, Message("user", text)]
+            events = self._speculator.stream(turns, max_tokens=max_tokens, stop=stop)
+            kept = self._kept(turns, events)
+            self._last = weakref.ref(kept)
+            return kept
 
     def answer(
         self, text: str, *, max_tokens: int | None = None, stop: str | Sequence[str] = ()
     ) -> Answer:
-        """Return the whole answer to one more message. As send."""
-        return _whole(self.send(text, max_tokens=max_tokens, stop=stop))
+        """Return the whole answer to one more message. As send, but other threads wait."""
+        with self._speculator._turn():
+            return _whole(self.send(text, max_tokens=max_tokens, stop=stop))
 
-    def _kept(self, turns: "list[Message]", events: Iterator[Event]) -> Iterator[Event]:
+    def _kept(
+        self, turns: "list[Message]", events: Iterator[Event]
+    ) -> Generator[Event, None, None]:
         from specli.chat import Message
 
         said, is_whole = {False: "", True: ""}, False
@@ -204,21 +232,16 @@ def _next_shown(events: "Iterator[AnswerEvent]") -> Text | Done | None:
 def _end(events: "Iterator[AnswerEvent] | None") -> None:
     """Let an answer go that waits to be asked for more: between rounds, where all is in order."""
     if close := getattr(events, "close", None):
-        close()
+        with suppress(ValueError):  # another thread ends it at this moment
+            close()
 
 
-def _messages(prompt: Prompt, kind: "type[Message]") -> "list[Message]":
-    turns = [kind("user", prompt)] if isinstance(prompt, str) else list(prompt)
-    found = [_as_message(t, kind) for t in turns]
-    for message in found:
-        check_text("the prompt", message.content)
-    return found
-
-
-def _as_message(turn: "Message | Mapping[str, str]", kind: "type[Message]") -> "Message":
-    if not isinstance(turn, Mapping):
-        return turn
-    return kind(turn["role"], turn["content"], turn.get("thought", ""))
+def _stops(stop: str | Iterable[str]) -> tuple[str, ...]:
+    if isinstance(stop, str):
+        return (stop,)
+    if not isinstance(stop, Iterable):
+        raise UsageError(f"--stop is {shown(stop)}, a text or a list of texts is wanted")
+    return tuple(stop)
 
 
 def free(worker: Worker, stack: ExitStack) -> None:

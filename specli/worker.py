@@ -1,10 +1,13 @@
 """A thread for work that Ctrl-C must end, but must not break in the middle."""
 
+import os
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
+
+from specli.errors import SpecliError
 
 T = TypeVar("T")
 
@@ -23,6 +26,7 @@ class Worker:
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._desk = _Desk()
         self._is_left = False
+        self._pid = os.getpid()
         # The thread must not keep this object alive, nor a program from its end.
         arguments = self._tasks, self._desk
         self._thread = Thread(target=_work, args=arguments, name="specli", daemon=True)
@@ -33,11 +37,28 @@ class Worker:
         task = self._desk.task
         return task is not None and task.is_stopped
 
+    @property
+    def is_here(self) -> bool:
+        """Say whether the thread is one of this process: a fork takes none along."""
+        return self._pid == os.getpid()
+
+    def check_here(self) -> None:
+        """Raise SpecliError in a process that was forked after this was made."""
+        if not self.is_here:
+            raise SpecliError(
+                "this model was loaded by another process, a fork cannot use it",
+                'load it in the process that uses it, or start that with "spawn" and load there',
+            )
+
     def do(self, work: Callable[[], T], patience_s: float | None = None) -> T:
         """Return what the work returns. After Ctrl-C it is stopped, then KeyboardInterrupt raised.
 
         patience_s: how long to wait then, where nothing is lost if the work ends by itself later.
+        Raises SpecliError where no thread could do it.
         """
+        self.check_here()
+        if not self._thread.is_alive():
+            raise SpecliError("this model is closed", "load it again")
         task = _Task(work)
         try:
             self._tasks.put(task)
@@ -52,6 +73,8 @@ class Worker:
 
     def close(self) -> None:
         """End the thread; do not wait for what went on after all patience."""
+        if not self.is_here:
+            return
         self._tasks.put(None)
         if not self._is_left:
             self._thread.join()

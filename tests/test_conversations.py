@@ -16,6 +16,7 @@ from specli.conversation_files import (
     Journal,
     conversations_folder,
     find,
+    latest,
     read,
     remove,
     reopen,
@@ -191,6 +192,24 @@ def test_a_full_disk_is_said_once_and_leaves_what_was_whole(
     assert [error.errno for error in failed] == [errno.ENOSPC]
     assert not kept.kept
     assert read(find("ab12")).turns == TURNS[:1]
+
+
+def test_a_disk_that_is_full_from_the_first_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        journal().user("lost")
+    assert not saved()
+
+
+def test_the_latest_one_is_a_conversation() -> None:
+    assert latest() is None
+    journal("ab12").turns(TURNS)
+    (conversations_folder() / "cd34.jsonl").touch()
+    assert saved()[0].stem == "cd34"
+    assert latest() == conversations_folder() / "ab12.jsonl"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from specli.errors import SpecliError
 from specli.worker import Worker
 
 
@@ -20,6 +21,8 @@ def test_work_is_done_in_one_thread_and_its_error_is_raised_here() -> None:
     with pytest.raises(ZeroDivisionError):
         worker.do(lambda: 1 / 0)
     worker.close()
+    with pytest.raises(SpecliError, match="closed"):
+        worker.do(lambda: None)
 
 
 def test_ctrl_c_lets_work_come_to_its_end() -> None:

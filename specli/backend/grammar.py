@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from tempfile import TemporaryFile
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from specli.errors import UsageError
 # States before the last one that are kept: more than a round can take back. Each holds a copy of
 # the rules.
 _KEPT = 128
+_STDERR = Lock()  # one descriptor for all threads: to put back what another put there loses it
 _FEW = 400  # tokens; to ask of the bytes first pays only for more
 _CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
 
@@ -190,9 +192,9 @@ def _reason(said: list[str], text: str) -> str:
 def _stderr() -> Iterator[list[str]]:
     """Collect what C code writes to the file descriptor of stderr."""
     lines: list[str] = []
-    sys.stderr.flush()
-    saved = os.dup(2)
-    with TemporaryFile() as file:
+    with _STDERR, TemporaryFile() as file:
+        sys.stderr.flush()
+        saved = os.dup(2)
         os.dup2(file.fileno(), 2)
         try:
             yield lines

@@ -1,6 +1,7 @@
 """Load libllama once, quietly, and safely beside any numpy."""
 
 import ctypes
+import os
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -9,9 +10,12 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+import psutil
+
 from specli.errors import ModelError
 
 _LOG_LEVEL_ERROR = 4
+_SPINS = "1000"
 _errors: deque[str] = deque(maxlen=20)
 _listeners: list[list[str]] = []
 
@@ -29,15 +33,37 @@ def llama() -> ModuleType:
         with suppress(OSError):
             ctypes.CDLL("libstdc++.so.6", mode=ctypes.RTLD_GLOBAL)
     try:
-        from llama_cpp import llama_cpp as library
+        with _short_spins():
+            from llama_cpp import llama_cpp as library
+
+            library.llama_log_set(_log_callback(library), ctypes.c_void_p(0))
+            library.llama_backend_init()
     except Exception as error:
         raise ModelError(
             f"llama-cpp-python cannot be loaded: {error}",
             "reinstall it: pip install --force-reinstall --no-deps llama-cpp-python==0.3.36",
         ) from error
-    library.llama_log_set(_log_callback(library), ctypes.c_void_p(0))
-    library.llama_backend_init()
     return library  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _short_spins() -> Iterator[None]:
+    """Let OpenMP's threads sleep soon at a barrier where each core has one (docs/adr/0017).
+
+    They spin there for milliseconds while the one that is waited for has lost its core to another
+    program. libgomp reads the variable when it is loaded; who set it, or the policy, is obeyed.
+    """
+    has_spare = sys.platform != "linux" or len(os.sched_getaffinity(0)) > (
+        psutil.cpu_count(logical=False) or 1
+    )
+    if has_spare or not os.environ.keys().isdisjoint(("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")):
+        yield
+        return
+    os.environ["GOMP_SPINCOUNT"] = _SPINS
+    try:
+        yield
+    finally:
+        del os.environ["GOMP_SPINCOUNT"]
 
 
 def version() -> str:

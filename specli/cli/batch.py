@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from specli.cli.batch_file import Results, open_results
 from specli.cli.options import ModelOptions
-from specli.cli.streams import say
+from specli.cli.streams import one_file, say
 from specli.cli.structured import check_complete
 from specli.errors import Interrupted, SpecliError, UsageError
 from specli.settings import check_text
@@ -98,8 +98,9 @@ def _answer_all(
     n_failed, n_before = 0, results.n_done
     with closing(Waiting()) as waiting:
         for n_done, item in enumerate(items[n_before:], n_before):
-            share = (n_done - n_before) / (len(items) - n_before)
-            waiting.show(f"{n_done} of {len(items)} answered", share)
+            if results.file or not one_file():  # else the results are what is to be seen
+                share = (n_done - n_before) / (len(items) - n_before)
+                waiting.show(f"{n_done} of {len(items)} answered", share)
             try:
                 result = _answer(ready, item, options, how)
             except Interrupted:
@@ -188,24 +189,20 @@ def _max_tokens(said: dict[str, Any]) -> int | None:
 
 def _messages(said: dict[str, Any], system: str) -> "tuple[Message, ...]":
     from specli.chat import Message
+    from specli.messages import read_messages, read_prompt
 
     system = said.get("system", system)
     if not isinstance(system, str):
         raise UsageError("system is no text")
     if ("prompt" in said) == ("messages" in said):
         raise UsageError("either prompt or messages is wanted")
-    turns = said.get("messages", [{"role": "user", "content": said.get("prompt")}])
-    if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
-        raise UsageError("messages is no list of objects")
-    messages = [Message(turn.get("role", ""), turn.get("content", "")) for turn in turns]
-    for message in messages:
-        if message.role not in ("system", "user", "assistant"):
-            raise UsageError("the role of a message is system, user or assistant")
-        if not isinstance(message.content, str) or not message.content.strip():
-            raise UsageError("prompt is no text" if "prompt" in said else "a message has no text")
-        check_text("prompt" if "prompt" in said else "a message", message.content)
-    if not messages or messages[-1].role == "system":
-        raise UsageError("messages holds none to answer")
+    if "prompt" in said:
+        check_text("prompt", said["prompt"])
+        messages = read_prompt(said["prompt"])
+    elif isinstance(said["messages"], list):
+        messages = read_messages(said["messages"])
+    else:
+        raise UsageError("messages is no list")
     if system and messages[0].role != "system":
         messages.insert(0, Message("system", system))
     return tuple(messages)

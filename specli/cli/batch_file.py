@@ -2,8 +2,9 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -26,10 +27,10 @@ class Results:
 
     def add(self, result: dict[str, Any]) -> None:
         """Write a result, at once. Raises SpecliError."""
-        line = json.dumps(result, ensure_ascii=False) + "\n"
         if self.file is None:
-            write(line)
+            write(json.dumps(result, ensure_ascii=sys.stdout.isatty()) + "\n")
             return
+        line = json.dumps(result, ensure_ascii=False) + "\n"
         try:
             self.file.write(line.encode("utf-8", "replace"))
             self.file.flush()
@@ -65,12 +66,15 @@ def open_results(path: Path | None, resume: bool, ids: Sequence[Any]) -> Iterato
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | _BINARY, 0o666), "r+b")
     except OSError as error:
         raise unwritable(path, error) from None
-    with file:
+    try:
         if not lock(file.fileno()) or os.fstat(file.fileno()).st_size != len(there):
             raise UsageError(f"{path}: another specli writes to it", "wait for it, then --resume")
         os.ftruncate(file.fileno(), len(whole))
         file.seek(len(whole))
         yield Results(path, file, len(done), sum("error" in result for result in done))
+    finally:
+        with suppress(OSError):  # what it could not write was said
+            file.close()
 
 
 def _read(path: Path) -> bytes:

@@ -13,9 +13,10 @@ from specli.cli.options import ModelOptions, with_model_options
 from specli.cli.prompting import typed_lines
 from specli.cli.run import decoded
 from specli.cli.streams import say, say_error, tell
-from specli.cli.structured import GrammarText, JsonSchema, read_grammar
+from specli.cli.structured import GrammarText, JsonSchema
 from specli.cli.tracing import TraceFile, check_trace
 from specli.errors import Interrupted, SpecliError, TooLongError, UsageError
+from specli.structured import read_grammar
 from specli.text import shortened
 
 if TYPE_CHECKING:
@@ -181,13 +182,10 @@ def _take(talk: "Talk", line: str) -> None:
 
 def _reopen(name: str | None) -> "Kept":
     """Return the conversation of this name, of None the latest, with its file."""
-    from specli.conversation_files import find, reopen, saved
+    from specli.conversation_files import find, latest, reopen
 
-    if name is not None:
-        path = find(name)
-    elif found := saved():
-        path = found[0]
-    else:
+    path = latest() if name is None else find(name)
+    if path is None:
         raise UsageError("there is no conversation to continue", "specli chat begins one")
     return reopen(path)
 

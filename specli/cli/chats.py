@@ -1,6 +1,7 @@
 """specli chats: the conversations that were kept."""
 
 import json
+import sys
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -106,7 +107,7 @@ def export(
     whole = read(find(chat))
     text = as_json(whole) if form is Format.json else as_markdown(whole)
     if out is None:
-        write(text)
+        write(terminal_safe(text) if sys.stdout.isatty() else text)
     else:
         write_export(out, text)
 

@@ -8,9 +8,35 @@ from types import FrameType
 
 from specli.cli.keyboard import quiet_keys, show_keys, silence
 
+# What ends a process from outside.
+_ENDING = "SIGTERM", "SIGHUP", "SIGQUIT"
+
 
 def _nothing() -> None:
     return
+
+
+@contextmanager
+def tidied(tidy: Callable[[], None]) -> Iterator[None]:
+    """Tidy up before a signal ends the process, for as long as the context lasts."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        try:
+            tidy()
+        finally:
+            if callable(then := before[number]):
+                then(number, frame)
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    ending = [getattr(signal, name) for name in _ENDING if hasattr(signal, name)]
+    heeded = [number for number in ending if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, end) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Interrupt:
@@ -45,7 +71,7 @@ class Interrupt:
             wanted[signal.SIGCONT] = self._resume
         before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
         try:
-            with quiet_keys():
+            with quiet_keys(), tidied(self._leave):
                 yield self
         finally:
             self._tidy()
@@ -56,10 +82,13 @@ class Interrupt:
         self._n_asked += 1
         if self._n_asked >= self._most:
             try:
-                show_keys()
-                self._tidy()
+                self._leave()
             finally:
                 os._exit(130)
+
+    def _leave(self) -> None:
+        show_keys()
+        self._tidy()
 
     def _resume(self, _signal: int, _frame: FrameType | None) -> None:
         silence()  # the shell has set its own terminal modes meanwhile

@@ -8,7 +8,8 @@ from io import TextIOWrapper
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from specli.cli.keyboard import quiet_keys
+from specli.cli.interrupt import tidied
+from specli.cli.keyboard import silence
 from specli.cli.stats_words import guessed_by
 from specli.cli.streams import say, tell
 from specli.files import open_regular
@@ -30,19 +31,25 @@ def typed_lines(
 
     Ctrl-D ends it. Ctrl-C clears the line, and raises KeyboardInterrupt where it is empty.
     """
-    with quiet_keys():  # what is typed between two prompts, Enter included, is for the next one
-        session = _session(words)
-        name = ready.session.pair.target.name
-        tell(f"{name}, {guessed_by(ready.session)}. /help lists commands, Ctrl-D leaves.")
-        try:
+    session = _session(words)
+    show_keys = silence()  # what is typed between two prompts, Enter included, is for the next one
+
+    def leave() -> None:
+        show_keys()
+        _bracket_pastes(session, False)
+
+    name = ready.session.pair.target.name
+    tell(f"{name}, {guessed_by(ready.session)}. /help lists commands, Ctrl-D leaves.")
+    try:
+        with tidied(leave):
             while True:
                 line = session.prompt(prompt_continuation="  ")
                 _bracket_pastes(session, True)  # what is pasted into an answer is one message, too
                 yield line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        except EOFError:
-            return
-        finally:
-            _bracket_pastes(session, False)
+    except EOFError:
+        return
+    finally:
+        leave()
 
 
 def _session(words: "Mapping[str, Argument]") -> "PromptSession[str]":
@@ -61,6 +68,7 @@ def _session(words: "Mapping[str, Argument]") -> "PromptSession[str]":
             key_bindings=_keys(),
             completer=CommandCompleter(words),
             complete_while_typing=False,
+            enable_suspend=True,
         )
 
 

@@ -11,11 +11,12 @@ import typer
 
 from specli.cli.attachments import attached
 from specli.cli.options import ModelOptions, with_model_options
-from specli.cli.structured import GrammarText, JsonSchema, check_complete, read_grammar
+from specli.cli.structured import GrammarText, JsonSchema, check_complete
 from specli.cli.tracing import TraceFile, check_trace
 from specli.errors import Interrupted, UsageError
 from specli.files import check_place, read_most, read_stream
 from specli.settings import check_text
+from specli.structured import read_grammar
 
 if TYPE_CHECKING:
     from specli.chat import AnswerEvent

@@ -199,6 +199,7 @@ class Screen:
         foot = f"{_TO_STATUS}{status}{_BACK}" if status else ""
         erase = _ERASE_BELOW if self._status else ""
         frame = f"{erase}{start}{shown}{foot}"
+        self._status = self._status or status  # a signal may come before the frame is written
         if frame:
             self._out(self._encodable(f"{_BEGIN}{frame}{_END}" if erase or foot else frame))
         self._status = status

@@ -69,7 +69,9 @@ class Waiting:
                 TextColumn("{task.description}", markup=False, table_column=what_it_is),
                 *(BarColumn(), self._left),
             )
-            self._bar = SteadyProgress(*columns, console=console, transient=True)
+            self._bar = SteadyProgress(
+                *columns, console=console, transient=True, redirect_stdout=False
+            )
             self._bar.add_task("", total=1.0)
             self._bar.start()
         task = self._bar.task_ids[0]

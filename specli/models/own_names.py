@@ -56,7 +56,7 @@ def remove_name(alias: str) -> Path:
     import tomlkit
 
     with _changing() as path:
-        document: Any = tomlkit.parse(path.read_text(encoding="utf-8"))
+        document: Any = tomlkit.parse(path.read_text(encoding="utf-8-sig"))
         if alias not in document.get("models", {}):  # another command was faster
             return path
         del document["models"][alias]

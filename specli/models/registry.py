@@ -101,7 +101,7 @@ def read_registry(path: Path) -> dict[str, Entry]:
     """Read one models.toml. Raises ModelError."""
     try:
         with open_regular(path) as file:
-            text = file.read().decode("utf-8")
+            text = file.read().decode("utf-8-sig")
         tables = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else str(error)

@@ -94,13 +94,20 @@ class Forked(fdspawn):  # type: ignore[type-arg]
         return f"{self.before}{self.after}"
 
     def getecho(self) -> bool:
-        return bool(termios.tcgetattr(self.child_fd)[3] & termios.ECHO)
+        return bool(self.modes()[3] & termios.ECHO)  # type: ignore[operator]
 
     def setwinsize(self, rows: int, cols: int) -> None:
         termios.tcsetwinsize(self.child_fd, (rows, cols))
 
     def sendintr(self) -> None:
         os.write(self.child_fd, b"\x03")
+
+    def modes(self) -> list[object]:
+        """Return what the terminal does with keys."""
+        return termios.tcgetattr(self.child_fd)
+
+    def kill(self, number: int) -> None:
+        os.kill(self._process, number)
 
     def sendeof(self) -> None:
         os.write(self.child_fd, b"\x04")

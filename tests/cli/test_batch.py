@@ -1,6 +1,7 @@
 """run --batch: results in order, what fails, and what is left to do after a break."""
 
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from specli.cli.batch_file import open_results
-from specli.errors import UsageError
+from specli.errors import SpecliError, UsageError
 from tests.cli.conftest import Result
 
 Specli = Callable[..., Result]
@@ -64,7 +65,7 @@ def test_what_fails_is_a_result_and_the_rest_goes_on(
     *failed, good = results(done.out)
     said = [result["error"] for result in failed]
     wanted = ["line 1 is not valid JSON", "line 3 is no object", "either prompt or messages"]
-    wanted += ["prompt is no text", "max_tokens is 'many'", "the role of a message"]
+    wanted += ["prompt is 3, a text", "max_tokens is 'many'", "the role of message 1"]
     wanted += ["is not valid UTF-8", "the context holds 128"]
     assert all(part in text for part, text in zip(wanted, said, strict=True)), said
     assert (failed[-1]["id"], good["id"]) == ("long", "a")
@@ -175,3 +176,15 @@ def test_ids_that_are_no_json_and_ids_of_several(specli: Specli, tiny: Path) -> 
     found = [json.loads(line, parse_constant=pytest.fail) for line in done.out.splitlines()]
     assert [one["id"] for one in found] == [1, 2, 3, "🙂", "a", "a"]
     assert ["cannot be written as JSON" in str(one) for one in found[:4]] == [True] * 3 + [False]
+
+
+def test_a_full_disk_is_said_of_the_file(tmp_path: Path) -> None:
+    path, limits = tmp_path / "out.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, limits[1]))
+    try:
+        with pytest.raises(SpecliError, match=str(path)), open_results(path, False, [1]) as whole:
+            whole.add({"id": 1, "text": "x" * 40})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)

@@ -260,3 +260,11 @@ def test_what_is_chosen_for_answers_does_not_keep_from_measuring(
     done = specli(command)
     assert done.code == 3  # and not 2
     assert f"error: {config_file()}: target: no model is called 'missing-7b'" in done.err
+
+
+def test_a_byte_order_mark_is_no_statement(specli: Specli) -> None:
+    config_file().parent.mkdir(parents=True, exist_ok=True)
+    config_file().write_bytes(b"\xef\xbb\xbftemp = 0.25\n")
+    assert specli("config", "get", "temp").out == "0.25\n"
+    assert specli("config", "set", "seed", "3").code == 0
+    assert specli("config", "get", "seed").out == "3\n"

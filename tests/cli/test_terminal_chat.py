@@ -1,18 +1,21 @@
 """Conversations and answers of the real program on a terminal."""
 
+import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.cli.forking import NOT_UTF_8, SPECLI, Forks
 from tests.cli.live import STATUS
-from tests.cli.terminal import forked, terminal
+from tests.cli.terminal import Terminal, forked, prompted, terminal
 
 LONG = ("--temp", "1", "--top-k", "0", "--top-p", "1", "--min-p", "0")
 
@@ -142,3 +145,73 @@ def test_a_resize_leaves_no_debris_where_lines_are_broken_anew(tiny: Path, tmp_p
         assert not STATUS.search(text)
     finally:
         tmux("kill-server")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+@pytest.mark.parametrize("where", ["answer", "prompt"])
+def test_a_signal_leaves_the_terminal_as_it_was(
+    forks: Forks, tiny: Path, where: str, number: signal.Signals
+) -> None:
+    args = ("-t", str(tiny / "target.gguf"), "-d", "none", *LONG, "-c", "4000", "--seed", "1")
+    command = ("run", "hello") if where == "answer" else ("chat",)
+    with closing(forks.begin(*command, *args, encoding=None)) as child:
+        shown = Terminal(child, 80, 24)
+        before = child.modes()
+        shown.until(answering if where == "answer" else prompted)
+        assert child.modes() != before
+        child.kill(number)
+        assert shown.end() == -number
+        assert child.modes() == before
+        assert shown.output.count(b"\x1b[?2004l") >= shown.output.count(b"\x1b[?2004h")
+        assert not answering(shown.screen.rows)
+
+
+def answering(rows: list[str]) -> bool:
+    """Say whether there is a status line."""
+    return any(map(STATUS.search, rows))
+
+
+def test_ctrl_z_at_the_prompt_suspends(tiny: Path) -> None:
+    line = " ".join(command(tiny, "chat", "-d", "none", "-n", "3"))
+    with terminal(["bash", "--norc", "-i"], PS1="shell ", HISTFILE="") as shown:
+        shown.until("shell")
+        shown.send(f"{line}\r")
+        shown.until(prompted)
+        shown.send("\x1a")
+        shown.until("Stopped")
+        shown.send("fg\r")
+        shown.until(prompted)
+        shown.send("\x04")
+        shown.until(lambda rows: [row for row in rows if row][-1] == "shell")
+
+
+ESCAPES = "\\x1b]0;owned\\x07\\u009b31m"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["chats", "show", "ab12"], ["chats", "export", "ab12"], ["run", "--batch", "one.jsonl"]],
+)
+def test_no_way_to_show_an_answer_lets_escapes_through(
+    forks: Forks, tiny: Path, tmp_path: Path, args: list[str]
+) -> None:
+    home = {f"XDG_{kind}_HOME": str(tmp_path) for kind in ("DATA", "CACHE", "STATE", "CONFIG")}
+    kept = tmp_path / "specli" / "conversations" / "ab12.jsonl"
+    kept.parent.mkdir(parents=True)
+    text = ESCAPES.encode().decode("unicode_escape")
+    lines = (
+        {"type": "conversation", "schema": 1, "id": "ab12", "target": "demo"},
+        {"type": "user", "text": text},
+        {"type": "text", "text": text},
+        {"type": "done", "reason": "eog"},
+    )
+    kept.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "one.jsonl").write_text('{"prompt": "hello"}\n')
+    if args[0] == "run":
+        model = str(tiny / "target.gguf")
+        args = [*args, "-t", model, "-d", "none", "--grammar", f'root ::= "{ESCAPES}"']
+    with closing(forks.begin(*args, folder=tmp_path, environment=home, encoding=None)) as child:
+        shown = Terminal(child, 80, 24)
+        assert shown.end() == 0, shown.screen.rows
+    assert b"owned" in shown.output
+    assert not re.search(rb"\x1b\]|\x07|\xc2\x9b", shown.output)
