@@ -25,8 +25,8 @@ TYPES: dict[Any, dict[str, Any]] = {
 }
 # What specli.models.registry demands of a value beyond its type.
 PATTERNS = {
-    "repo": r"^[\w.-]+/[\w.-]+$",
-    "file": r"\.gguf$",
+    "repo": r"^([\w.-]+/[\w.-]+)?$",
+    "file": r"\.gguf$|^/|^[A-Za-z]:[\\/]",
     "sha256": "^([0-9a-f]{64})?$",
 }
 ALIAS = "^[a-z0-9][a-z0-9._-]*$"

@@ -76,9 +76,7 @@ def parse_config(text: str, keys: Mapping[str, Key] | None = None) -> Config:
     try:
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # too many digits, too deep: no TOML error
-        raise UsageError(
-            f"{path}: is not valid TOML: {error}", "specli config edit opens it"
-        ) from None
+        raise UsageError(f"{path}: is not valid TOML: {error}", OPENS_IT) from None
     pairs = values.pop("pairs", {})
     if not isinstance(pairs, dict):
         raise UsageError(f"{path}: pairs is {shown(pairs)}, a table is wanted", _EXAMPLE)
@@ -171,6 +169,7 @@ DRAFT_TOKENS = Key(
 )
 PAIR_KEYS = {"draft": NAME, "draft_tokens": DRAFT_TOKENS}
 _SHOWN = "specli config shows each setting, its value and where it comes from"
+OPENS_IT = "specli config edit opens it"
 _EXAMPLE = 'for example [pairs."llama-8b"] with draft = "llama-1b" and draft_tokens = "auto"'
 
 

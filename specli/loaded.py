@@ -80,7 +80,7 @@ def load_models(
             return stack.enter_context(loaded)
 
         for located in (target, *drafts):
-            if located.entry is None:  # those of the registry load; to look takes a moment
+            if located.entry is None or located.entry.is_local:  # others load; to look takes time
                 check_tokens(located.path)
         for draft in drafts:
             check_sidecar(architecture_of(draft.path), draft.name)

@@ -1,8 +1,8 @@
 """The command `specli`: its subcommands, and the one place where errors end."""
 
+import errno
 import os
 import sys
-from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -16,7 +16,7 @@ from specli.cli.doctor import doctor
 from specli.cli.models import models
 from specli.cli.pull import pull
 from specli.cli.run import run
-from specli.cli.streams import ReaderGone, drop_stdout, keep_streams, say, say_error
+from specli.cli.streams import ReaderGone, drop_stdout, keep_streams, say, say_error, why_not
 from specli.cli.trace import trace
 from specli.cli.variables import Specli, said_of
 from specli.cli.verify import verify
@@ -72,14 +72,19 @@ def main() -> None:
     """Run the command line and exit with its code."""
     keep_streams()
     code = _run()
-    with suppress(OSError, ValueError):
+    try:
         sys.stdout.flush()
+    except (OSError, ValueError) as error:
+        drop_stdout()
+        if not code and not isinstance(error, BrokenPipeError):
+            say("error", f"stdout cannot be written: {why_not(error)}")
+            code = 1
     sys.exit(code)
 
 
 def _run() -> int:
     try:
-        result = app(standalone_mode=False)
+        result = app(prog_name="specli", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except (KeyboardInterrupt, Interrupted):
         return Interrupted.exit_code
@@ -101,7 +106,8 @@ def _run() -> int:
         drop_stdout()
         return 0
     except OSError as error:
-        say("error", f"{error.strerror or error}")
+        closed = error.errno == errno.EBADF  # what click prints does not go through `write`
+        say("error", f"{'stdout cannot be written: ' if closed else ''}{why_not(error)}")
         return 1
     except Exception as error:
         if os.environ.get("SPECLI_DEBUG") == "1":

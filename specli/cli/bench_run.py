@@ -95,6 +95,8 @@ class _Trial:
                 self.bar.show("warming up", 0.0)
                 bench.warm_up(schedule)
                 self.bar.restart()
+                if self._deadline_s is not None:
+                    self.bar.until(self.began + self._deadline_s)
                 write_run = self._writer(self.setup, bench.passes())
                 hold(schedule, bench, write_run, self.bar.show, self._deadline_s)
         except Interrupted:

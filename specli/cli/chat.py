@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from specli.cli.known_words import chat_ids
 from specli.cli.options import ModelOptions, with_model_options
 from specli.cli.prompting import typed_lines
 from specli.cli.run import decoded
@@ -42,6 +43,7 @@ Resume: TypeAlias = Annotated[
     typer.Option(
         "--resume",
         metavar="ID",
+        autocompletion=chat_ids,
         help="Go on with this one, or the beginning of its ID.",
         rich_help_panel=_KEPT,
     ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from specli.cli.known_words import chat_ids
 from specli.cli.streams import say, write, write_lines
 from specli.errors import SpecliError
 from specli.text import shortened, terminal_safe
@@ -19,7 +20,8 @@ chats = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The conversations that were kept."
 )
 Id: TypeAlias = Annotated[
-    str, typer.Argument(metavar="ID", help="Its ID, or the beginning of that.")
+    str,
+    typer.Argument(metavar="ID", help="Its ID, or the beginning of that.", autocompletion=chat_ids),
 ]
 
 
@@ -113,7 +115,10 @@ def export(
 @chats.command()
 def rm(
     chat: Annotated[
-        list[str], typer.Argument(metavar="ID...", help="IDs, or the beginnings of such.")
+        list[str],
+        typer.Argument(
+            metavar="ID...", help="IDs, or the beginnings of such.", autocompletion=chat_ids
+        ),
     ],
 ) -> None:
     """Remove conversations, and what models remember of them. There is no way back.

@@ -61,9 +61,12 @@ def obey(talk: Talk, line: str) -> None:
 
 
 def is_command(line: str) -> bool:
-    """Say whether a line is meant as a command: a path, as in /etc/hosts, is not."""
-    first = line.strip().split(maxsplit=1)[:1]
-    return bool(first) and first[0].startswith("/") and "/" not in first[0][1:]
+    """Say whether a line is meant as a command: a path, as in /etc/hosts, is not.
+
+    Nor is what has a blank before its slash: so people can say anything.
+    """
+    first = line.split(maxsplit=1)[:1]
+    return line.startswith("/") and "/" not in first[0][1:]
 
 
 def _help(talk: Talk, _: str) -> None:
@@ -73,16 +76,16 @@ def _help(talk: Talk, _: str) -> None:
 
 
 def _model(talk: Talk, name: str) -> None:
-    if name:
-        talk.load(target=name, draft=None)
+    wait = talk.load(target=name, draft=None) if name else ""
     session = talk.current.ready.session
-    say("model", f"{session.pair.target.name}, {guessed_by(session)}")
+    said = f"{session.pair.target.name}, {guessed_by(session)}"
+    say("model", f"{said}; {wait}" if wait else said)
 
 
 def _draft(talk: Talk, name: str) -> None:
-    if name:
-        talk.load(draft=name)
-    say("draft", guessed_by(talk.current.ready.session).removeprefix("drafts by "))
+    wait = talk.load(draft=name) if name else ""
+    said = guessed_by(talk.current.ready.session).removeprefix("drafts by ")
+    say("draft", f"{said}; {wait}" if wait else said)
 
 
 def _k(talk: Talk, text: str) -> None:
@@ -127,7 +130,7 @@ def _undo(talk: Talk, _: str) -> None:
 
 
 def _retry(talk: Talk, _: str) -> None:
-    if talk.turns and talk.current.ready.settings.sampling.temperature == 0:
+    if talk.would_repeat:
         say("hint", "at temperature 0 the answer is the same; /temp sets another")
     talk.retry()
 
@@ -170,6 +173,8 @@ def _load(talk: Talk, name: str) -> None:
             raise UsageError(f"{talk.id} is this conversation")
         talk.go_on(*reopen(file))
         whole = talk.whole()
+    n = len(whole.turns)
+    say("loaded", f"{path if path.is_file() else talk.id}, {n} {'turn' if n == 1 else 'turns'}")
     show(whole)
 
 
@@ -181,14 +186,24 @@ def _read(path: Path) -> Conversation:
 
 
 def _copy(talk: Talk, _: str) -> None:
-    if not talk.turns or not talk.turns[-1].answer:
+    answer = next((turn.answer for turn in reversed(talk.turns) if turn.answer), "")
+    if not answer:
         raise UsageError("nothing has been answered yet")
-    copy(talk.turns[-1].answer)
-    n = len(talk.turns[-1].answer)
-    say("copied", f"{n} characters, if this terminal lets programs do that (OSC 52)")
+    copy(answer)
+    which = "" if talk.turns[-1].answer else " of the last answer that there is"
+    say(
+        "copied",
+        f"{len(answer)} characters{which}, if this terminal lets programs do that (OSC 52)",
+    )
 
 
 def _file(talk: Talk, name: str) -> None:
+    if name == "-":
+        talk.attached.clear()
+    if name in ("", "-"):
+        names = ", ".join(path.name for path in talk.attached) or "(nothing)"
+        say("attached", f"{names}{'; /file - takes it off' if talk.attached else ''}")
+        return
     path, session = _path(name), talk.current.ready.session
     if path.is_file() and (size := path.stat().st_size) > _MOST_BYTES * session.n_ctx:
         raise UsageError(
@@ -204,7 +219,7 @@ def _file(talk: Talk, name: str) -> None:
             f"{path}: has {n} tokens, the context holds {session.n_ctx}",
             "--ctx sets a larger one; or attach a part of it",
         )
-    talk.attached.append(f"{path.name}:\n\n{text.rstrip()}")
+    talk.attached[path.resolve()] = f"{path.name}:\n\n{text.rstrip()}"  # once, as it is now
     say("attached", f"{path}, {n} tokens, to the next message")
 
 
@@ -244,7 +259,8 @@ _COLUMN = 16  # of /help
 _MOST_BYTES = 32  # of a token, in any text worth reading
 _KEYS = (
     "Alt-Enter begins a new line, Tab completes, Ctrl-R searches what was typed before. Ctrl-C"
-    " stops an answer and clears a line; on an empty line it leaves, as Ctrl-D does."
+    " stops an answer and clears a line; on an empty line it leaves, as Ctrl-D does. A blank before"
+    " a slash makes the line a message."
 )
 COMMANDS: Mapping[str, Command] = {
     "/help": Command("", "", "show this", _help),
@@ -256,7 +272,7 @@ COMMANDS: Mapping[str, Command] = {
     "/undo": Command("", "", "forget the last message and its answer", _undo),
     "/retry": Command("", "", "answer the last message again, with new draws", _retry),
     "/edit": Command("", "", "change the last message in $VISUAL or $EDITOR, answer that", _edit),
-    "/file": Command("PATH", "file", "attach a text to the next message", _file),
+    "/file": Command("[PATH|-]", "file", "attach a text to the next message, or none", _file),
     "/save": Command("[FILE]", "file", "write all as Markdown, or as JSON (.json)", _save),
     "/load": Command("FILE|ID", "file", "go on with another conversation", _load),
     "/copy": Command("", "", "the last answer to the clipboard", _copy),

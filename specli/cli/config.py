@@ -8,13 +8,19 @@ from typing import Annotated
 
 import typer
 
+from specli.cli.known_words import setting_names
 from specli.cli.streams import say, write, write_lines
 from specli.errors import SpecliError, UsageError
 
 config = typer.Typer(name="config", invoke_without_command=True, rich_markup_mode=None)
 
 Key = Annotated[
-    str, typer.Argument(metavar="KEY", help="The name of an option, or pairs.TARGET.draft.")
+    str,
+    typer.Argument(
+        metavar="KEY",
+        help="The name of an option, or pairs.TARGET.draft.",
+        autocompletion=setting_names,
+    ),
 ]
 
 
@@ -37,15 +43,13 @@ def show(
     """
     if context.invoked_subcommand is not None:
         return
-    from specli.cli.config_show import settings_json, settings_text, unknown_variables
+    from specli.cli.config_show import settings_json, settings_text
 
     root = context.find_root().command
     if as_json:
         write(settings_json(root))
     else:
         write_lines(settings_text(root))
-    for line in unknown_variables(root):
-        say("warning", line)
 
 
 @config.command()

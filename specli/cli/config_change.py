@@ -11,6 +11,7 @@ from typing import Any
 from specli.cli.options import ModelOptions, option_kinds
 from specli.cli.sources import converted, flag_of, keys_of
 from specli.config import (
+    OPENS_IT,
     PAIR_KEYS,
     TEXTS,
     Key,
@@ -58,7 +59,8 @@ def check_file() -> None:
             _check_range(name, value, f"{config_file()}: {name}")
     except UsageError as error:
         hint = "specli config edit opens it again; until it is right, commands fail"
-        raise UsageError(error.message, f"{error.hint}; {hint}" if error.hint else hint) from None
+        more = "" if error.hint == OPENS_IT else error.hint
+        raise UsageError(error.message, f"{more}; {hint}" if more else hint) from None
 
 
 def place_of(key: str) -> tuple[str, ...]:

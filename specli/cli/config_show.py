@@ -1,9 +1,7 @@
 """What specli config shows: each setting as it holds now, with its source."""
 
 import json
-import os
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ from specli.cli.config_change import place_of
 from specli.cli.options import ModelOptions, option_kinds
 from specli.cli.sources import Kind, Origin, keys_of, settled
 from specli.cli.table import table
-from specli.cli.variables import variables_of
 from specli.config import Config, config_file, load_config, shown
 from specli.errors import UsageError
 from specli.models.pairing import registered
@@ -87,21 +84,6 @@ def worded(value: Any) -> str:
     if value is None:
         return "-"
     return value if isinstance(value, str) else shown(getattr(value, "value", value))
-
-
-def unknown_variables(root: Any) -> list[str]:
-    """Return what to say of variables that no option has."""
-    known = {*variables_of(root), "SPECLI_DEBUG"}
-    found = []
-    for name in sorted(os.environ):
-        if name.startswith("SPECLI_") and os.environ[name] and name not in known:
-            near = get_close_matches(name, known, n=1, cutoff=0.7)
-            found.append(f"{name}: no option has this variable{_meant(near)}")
-    return found
-
-
-def _meant(near: list[str]) -> str:
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _options(root: Any) -> ModelOptions:

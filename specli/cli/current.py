@@ -40,11 +40,12 @@ class Current:
         self._open(find(options, grammar))
         self.options = _named(options)
 
-    def reload(self, options: ModelOptions) -> None:
+    def reload(self, options: ModelOptions) -> bool:
         """Let another pair, or other settings of loading, take the place of these.
 
-        Where that fails, or Ctrl-C ends it, the old ones stay, or come back, and the SpecliError is
-        raised. What the target remembers of the conversation goes with it, where it is the same.
+        Returns whether the target remembers what was said: what it knows of the conversation goes
+        with it, where it is the same. Where that fails, or Ctrl-C ends it, the old ones stay, or
+        come back, and the SpecliError is raised.
         """
         try:
             found = find(options, self._grammar)
@@ -63,7 +64,7 @@ class Current:
                 self.restore(state)
                 raise self._stopped() if isinstance(error, Interrupted) else error from None
             self.options = options
-            self.restore(state)
+            return self.restore(state)
 
     def retune(self, options: ModelOptions, settings: Settings) -> None:
         """Change what needs no loading: k and sampling.

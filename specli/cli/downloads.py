@@ -16,6 +16,7 @@ from rich.progress import (
 )
 from rich.table import Column
 
+from specli.cli.bars import SteadyProgress
 from specli.cli.screen import is_unicode
 from specli.cli.streams import say
 from specli.cli.terminals import is_dumb
@@ -65,7 +66,7 @@ class Downloads:
             console = Console(stderr=True)
             has_unicode = is_unicode(console.encoding)
             cut = Column(no_wrap=True, overflow="ellipsis" if has_unicode else "crop")
-            self._bars = Progress(
+            self._bars = SteadyProgress(
                 TextColumn("{task.description}", markup=False, table_column=cut),
                 BarColumn(),
                 DownloadColumn(table_column=cut),

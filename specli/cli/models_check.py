@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from specli.cli.model_names import model_names
 from specli.cli.streams import write, write_lines
 from specli.errors import ModelError, PairError
 
@@ -18,8 +19,16 @@ if TYPE_CHECKING:
 
 
 def check(
-    target: Annotated[str, typer.Argument(help="An alias, a path, or hf:org/repo/file.gguf.")],
-    draft: Annotated[str, typer.Argument(help="The same, of the model that is to guess.")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="An alias, a path, or hf:org/repo/file.gguf.", autocompletion=model_names
+        ),
+    ],
+    draft: Annotated[
+        str,
+        typer.Argument(help="The same, of the model that is to guess.", autocompletion=model_names),
+    ],
     offline: Annotated[bool, typer.Option("--offline", help="Fetch nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

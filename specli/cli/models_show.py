@@ -1,11 +1,13 @@
 """specli models list, info and path: what there is, and where it lies."""
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from specli.cgroups import memory_total_bytes
+from specli.cli.model_names import model_names
 from specli.cli.streams import write, write_lines
 from specli.errors import ModelError
 from specli.text import human_size
@@ -47,19 +49,25 @@ def list_models(
 
 def _row(item: "Here") -> tuple[str, ...]:
     entry = item.entry
-    exact = item.path or item.file.size_bytes
+    draft = Path(entry.draft).name if Path(entry.draft).is_absolute() else entry.draft
+    about = "" if item.path or item.file.size_bytes else "~"
     return (
         entry.alias,
         item.file.quant,
-        f"{'' if exact else '~'}{human_size(item.size_bytes)}",
-        "yes" if item.path else "-",
-        item.fits,
-        entry.draft if entry.method in ("draft", "ngram") else f"{entry.draft} *",
+        f"{about}{human_size(item.size_bytes)}" if item.size_bytes else "?",
+        "yes" if item.path else "gone" if entry.is_local else "-",
+        item.fits or "?",
+        draft if entry.method in ("draft", "ngram") else f"{draft} *",
     )
 
 
 def info(
-    model: Annotated[str, typer.Argument(help="An alias[:quant], or the path of a GGUF file.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="An alias[:quant], or the path of a GGUF file.", autocompletion=model_names
+        ),
+    ],
     as_json: Json = False,
 ) -> None:
     """Say what is known of a model: from the registry, and from its file where that is here.
@@ -80,7 +88,7 @@ def info(
 
 
 def path(
-    model: Annotated[str, typer.Argument(help="An alias[:quant].")],
+    model: Annotated[str, typer.Argument(help="An alias[:quant].", autocompletion=model_names)],
 ) -> None:
     """Print the path of a model's file, for scripts; fetch nothing.
 
@@ -89,8 +97,12 @@ def path(
       llama-cli -m "$(specli models path demo)"
     """
     from specli.models.registry import load_registry
+    from specli.models.store import look_up
 
-    item = find_item(model, load_registry())
+    registry = load_registry()
+    item = find_item(model, registry)
+    if item.path is None and item.entry.is_local:
+        look_up(model, registry)  # says so
     if item.path is None:
         raise ModelError(f"{model}: is not on this machine", f"fetch it: specli pull {model}")
     write(f"{item.path}\n")
@@ -150,13 +162,13 @@ def _as_dict(item: "Here") -> dict[str, object]:
     return {
         "alias": entry.alias,
         "name": entry.name,
-        "repo": entry.repo,
+        "repo": entry.repo or None,
         "file": item.file.file,
         "quant": item.file.quant,
         "quants": [file.quant for file in entry.files],
-        "size_bytes": item.size_bytes,
+        "size_bytes": item.size_bytes or None,
         "path": str(item.path) if item.path else None,
-        "fits": item.fits,
+        "fits": item.fits or None,
         "draft": entry.draft,
         "method": entry.method,
         "vocabulary": entry.vocabulary,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from specli.cli.known_words import draft_token_words, think_words
 from specli.cli.model_names import draft_names, model_names
 from specli.cli.sources import Origin, bare, named_as_given, settled
 from specli.errors import UsageError
@@ -62,6 +63,7 @@ class ModelOptions:
             metavar="auto|N",
             help=f"Guesses in a round: auto for as many as pay here, or 0 to {MAX_DRAFT_TOKENS}.",
             show_default="auto",
+            autocompletion=draft_token_words,
         ),
     ] = None
     offline: Annotated[
@@ -94,6 +96,7 @@ class ModelOptions:
             "--think",
             metavar="show|hide|off",
             help="What the model thinks before it answers: show, hide, or off to ask it not to.",
+            autocompletion=think_words,
         ),
     ] = "hide"
     chat_template: Annotated[

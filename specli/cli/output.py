@@ -145,7 +145,9 @@ class JsonOutput:
 def stats_line(stats: Stats, k: int | None, reason: Reason) -> str:
     """Return the statistics of an answer in one line."""
     parts = [f"{stats.predicted_n} tokens at {stats.predicted_per_second:.1f}/s"]
-    if stats.method == "none":
+    if not stats.predicted_n:
+        parts, head = [], "nothing was answered"
+    elif stats.method == "none":
         head = f"speculation off{f' ({stats.reason_off})' if stats.reason_off else ''}"
     elif k is None and stats.plain_rounds == stats.draft_rounds:
         head = f"speculation off ({stats.method}: {_why_plain(stats)})"

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from specli.cli.model_names import model_names
 from specli.errors import ModelError
 
 
@@ -13,6 +14,7 @@ def pull(
         list[str],
         typer.Argument(
             metavar="REFERENCE",
+            autocompletion=model_names,
             help="An alias[:quant], hf:org/repo/file.gguf, or hf:org/repo:quant.",
         ),
     ],

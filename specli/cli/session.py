@@ -87,7 +87,8 @@ def load_found(
 
     with ExitStack() as stack:
         with interrupt.listening(most), closing(waiting), blamed_on_settings(options):
-            waiting.show(f"loading {pair.target.name}", 0.0)
+            first = pair.draft if isinstance(pair.draft, Located) else pair.target
+            waiting.show(f"loading {first.name}", 0.0)  # as load_models does
             opened = open_session(
                 pair,
                 settings,

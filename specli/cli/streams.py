@@ -1,5 +1,6 @@
 """The standard streams: what is said on stderr, what is written to stdout, what happens at exit."""
 
+import errno
 import os
 import sys
 from collections.abc import Iterable
@@ -48,7 +49,14 @@ def write(text: str) -> None:
         raise ReaderGone from None
     except OSError as error:
         drop_stdout()
-        raise SpecliError(f"stdout cannot be written: {error.strerror or error}") from None
+        raise SpecliError(f"stdout cannot be written: {why_not(error)}") from None
+
+
+def why_not(error: Exception) -> str:
+    """Return why a stream cannot be written."""
+    if isinstance(error, OSError) and error.errno == errno.EBADF:
+        return "it is closed"
+    return getattr(error, "strerror", None) or str(error)
 
 
 def write_lines(lines: Iterable[str], hang: int = 0) -> None:
@@ -90,10 +98,23 @@ def one_file() -> bool:
 
 
 def keep_streams() -> None:
-    """Give the process the standard streams that its parent closed, leading nowhere."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
+    """Give the process the standard streams that its parent closed.
+
+    What goes to stderr then goes nowhere; an answer that goes nowhere is an error, so stdout
+    refuses what is written. No file that is opened later gets one of their numbers: what a library
+    prints would end up in it.
+    """
+    ways = (("stdin", os.O_RDONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))
+    for number, (name, way) in enumerate(ways):
+        if getattr(sys, name) is not None:
+            continue
+        with suppress(OSError):
+            file = os.open(os.devnull, way)
+            if file != number:
+                os.dup2(file, number)
+                os.close(file)
+        if name != "stdin":
+            setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def drop_stdout() -> None:

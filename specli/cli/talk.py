@@ -3,6 +3,7 @@
 import sys
 from contextlib import closing
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from specli.chat import AnswerEvent, Done, Text
@@ -37,7 +38,8 @@ class Talk:
         self.page = page
         self.turns: list[Turn] = []
         self.system = system
-        self.attached: list[str] = []  # texts that go before the next message
+        self.attached: dict[Path, str] = {}  # texts that go before the next message
+        self._made: object = None  # all that decided on the last answer, but chance
         self.last: Done | None = None
         self._overflow = overflow
         self._keep = keep
@@ -54,9 +56,15 @@ class Talk:
         drop = "" if self._overflow == "drop" else ", --overflow drop forgets the oldest turns"
         return f"/reset forgets the conversation, --ctx holds more{drop}"
 
+    @property
+    def would_repeat(self) -> bool:
+        """Whether the last message, answered again, gets the same answer: nothing is drawn."""
+        greedy = self.current.ready.settings.sampling.temperature == 0
+        return greedy and self._made is not None and self._made == self._makes()
+
     def ask(self, text: str) -> None:
         """Answer a message, what was attached before it. Raises SpecliError."""
-        text = "\n\n".join([*self.attached, text])
+        text = "\n\n".join([*self.attached.values(), text])
         self.attached.clear()
         self.journal.user(text)
         self.turns.append(Turn(text))
@@ -72,6 +80,7 @@ class Talk:
     def undo(self) -> Turn:
         """Forget the last message and its answer. Raises UsageError where there is none."""
         turn = self._take_back()
+        self._made = None
         self.journal.note("undo")
         return turn
 
@@ -80,10 +89,20 @@ class Talk:
         self.system = text
         self.journal.note("system", text=text)
 
-    def load(self, **models: str | None) -> None:
-        """Let other models answer: target, draft, as options have them. Raises SpecliError."""
-        self.current.reload(self.current.options.changed(**models))
+    def load(self, **models: str | None) -> str:
+        """Let other models answer: target, draft, as options have them. Raises SpecliError.
+
+        Returns what the next answer has to wait for, "" for nothing.
+        """
+        remembers = self.current.reload(self.current.options.changed(**models))
         self.note_models()
+        session = self.current.ready.session
+        if not any(turn.answered for turn in self.turns):
+            return ""
+        if not remembers:
+            return "the conversation is read again before the next answer"
+        has_draft = session.method in ("draft", "both")
+        return "it reads the conversation before its first guess" if has_draft else ""
 
     def note_models(self) -> None:
         """Write down that another pair answers; a page goes on where it has the same tokens."""
@@ -110,7 +129,7 @@ class Talk:
         else:
             self._begin()
             self.journal.turns(whole.turns)
-        self._window = self._new_window(whole.n_dropped)
+        self._window, self._made = self._new_window(whole.n_dropped), None
         if whole.id:
             self.current.restore(load_state(state_file(whole.id), self.current.identity))
 
@@ -149,7 +168,7 @@ class Talk:
         return self.turns.pop()
 
     def _answer(self) -> None:
-        ready, self.last = self.current.ready, None
+        ready, self.last, self._made = self.current.ready, None, None
         answerer, max_tokens = ready.session.answerer, ready.settings.max_tokens
         with ready.interrupt.listening():
             events = self._window.reply(answerer, self.system, self.turns, max_tokens)
@@ -159,8 +178,18 @@ class Talk:
                 self._keep_event(event)
                 ready.output.event(event)
         self.page.save()
+        if self.interrupted and not self.turns[-1].answered:
+            say("hint", "/retry answers the message, /undo forgets it")
+        elif not self.interrupted:
+            self._made = self._makes()
         if self.last and self.last.reason == "context":
             say("warning", f"the context is full; {self.room_hint}")
+
+    def _makes(self) -> object:
+        """Return all that decides on an answer, but chance."""
+        ready = self.current.ready
+        target = ready.session.pair.target.path
+        return len(self.turns), self.system, target, ready.settings.sampling
 
     def _keep_event(self, event: AnswerEvent) -> None:
         """Take in what comes of an answer, piece by piece: whatever breaks it, that much is had."""
@@ -197,7 +226,7 @@ class Talk:
             if one_file() and self.turns[-1].answer[-1:] not in ("", "\n"):
                 tell("")  # it happens in the midst of an answer's line
             turns = "turn was" if n == 1 else "turns were"
-            say("context", f"is full: the oldest {n} {turns} dropped")
+            say("context", f"full; the oldest {n} {turns} dropped")
             self.journal.note("dropped", n_turns=self._window.n_dropped)
 
         return Window(self._overflow, n_dropped, on_drop)

@@ -5,13 +5,16 @@ a command has for itself is SPECLI_<COMMAND>_<OPTION>: --out is one thing to ben
 to trace. --offline means the same everywhere.
 """
 
-from collections.abc import Collection, Iterator
+import os
+import re
+from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from typing import Any
 
 from typer.core import TyperGroup
 
 from specli.cli.options import option_names
+from specli.cli.streams import say
 
 _EVERYWHERE = frozenset({"offline"})
 
@@ -25,6 +28,13 @@ class Specli(TyperGroup):
         for command, path in commands_of(self, ()):
             _name_variables(command, "_".join(("SPECLI", *path)), shared)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Say first which variables mean nothing: they were set so that something changes."""
+        if not ctx.resilient_parsing and not _is_quiet(args):
+            for line in unknown_variables(self):
+                say("warning", line)
+        return super().parse_args(ctx, args)
+
 
 def commands_of(command: Any, path: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str, ...]]]:
     """Yield a command of click's and all below it, each with the words that call it."""
@@ -37,6 +47,29 @@ def variables_of(command: Any) -> set[str]:
     """Return the variables of all options of a command and those below it."""
     found = (one.params for one, _ in commands_of(command, ()))
     return {param.envvar for params in found for param in params if param.envvar}
+
+
+def unknown_variables(root: Any) -> list[str]:
+    """Return what to say of variables that no option has."""
+    from difflib import get_close_matches
+
+    known = {*variables_of(root), "SPECLI_DEBUG"}
+    found = []
+    for name in sorted(os.environ):
+        if name.startswith("SPECLI_") and os.environ[name] and name not in known:
+            near = get_close_matches(name, known, n=1, cutoff=0.7)
+            found.append(f"{name}: no option has this variable{_meant(near)}")
+    return found
+
+
+def _meant(near: list[str]) -> str:
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _is_quiet(words: Sequence[str]) -> bool:
+    """Say whether a command line asks for nothing on stderr but what went wrong."""
+    quiet = any(word == "--quiet" or re.match("-q[a-z]*$", word) for word in words)
+    return quiet or (words[:1] == ["run"] and bool(os.environ.get("SPECLI_RUN_QUIET")))
 
 
 def _name_variables(command: Any, prefix: str, shared: Collection[str]) -> None:

@@ -5,12 +5,12 @@ import shutil
 import time
 from pathlib import Path
 
-from platformdirs import user_cache_path, user_config_path, user_state_path
+from platformdirs import user_cache_path, user_config_path, user_data_path, user_state_path
 
 from specli.doctor.report import DefaultModel, Folder, Storage
 from specli.errors import ModelError
-from specli.models.hub import Remote
-from specli.models.local import find_cached, find_in_wheel, hub_cache
+from specli.models.here import find_here
+from specli.models.local import hub_cache
 from specli.models.registry import load_registry
 
 _SIZING_S = 0.2  # the longest that the size of a folder may take
@@ -21,6 +21,7 @@ def inspect_storage(default_target: str) -> Storage:
     folders = (
         _folder("models", hub_cache()),
         _folder("config", user_config_path("specli")),
+        _folder("data", user_data_path("specli")),  # conversations, records of benchmarks
         _folder("state", user_state_path("specli")),
         _folder("cache", user_cache_path("specli")),
     )
@@ -62,5 +63,5 @@ def _default_model(target: str) -> DefaultModel:
     except KeyError:
         return DefaultModel(target, "", 0, "", f"no model is called {target!r}")
     file = entry.files[0]
-    path = find_in_wheel(entry, file.file) or find_cached(Remote(entry.repo, file.file))
+    path = find_here(entry, file, others=False)
     return DefaultModel(target, str(path or ""), file.size_bytes, entry.wheel)

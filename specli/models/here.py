@@ -10,7 +10,7 @@ from specli.models.hub import Remote
 from specli.models.local import find_cached, find_in_wheel
 from specli.models.registry import Entry, File, Registry
 
-Fit: TypeAlias = Literal["yes", "tight", "no"]
+Fit: TypeAlias = Literal["yes", "tight", "no", ""]
 
 _EXTRA_BYTES = 1 << 30  # KV cache of some thousand tokens, buffers, the program itself
 _BITS = {"q2": 3.2, "q3": 3.9, "q4": 4.85, "q5": 5.7, "q6": 6.6, "q8": 8.5, "iq": 3.5, "mx": 4.3}
@@ -20,7 +20,8 @@ _BITS = {"q2": 3.2, "q3": 3.9, "q4": 4.85, "q5": 5.7, "q6": 6.6, "q8": 8.5, "iq"
 class Here:
     """One quantization of a model. path: None where it is not on this machine.
 
-    size_bytes: exact where it is here or registered, else reckoned from its parameters.
+    size_bytes: exact where it is here or registered, else reckoned from its parameters; 0 where
+    these are not known. fits: "" where one cannot say.
     """
 
     entry: Entry
@@ -43,6 +44,9 @@ def look_around(registry: Registry, memory_bytes: int) -> list[Here]:
 
 def find_here(entry: Entry, file: File, others: bool = True) -> Path | None:
     """Return where a quantization lies on this machine; others: also with other programs."""
+    if entry.is_local:
+        path = Path(file.file)
+        return path if path.is_file() else None
     remote = Remote(entry.repo, file.file, entry.revision, file.size_bytes, file.sha256)
     found = find_in_wheel(entry, file.file) or find_cached(remote)
     return found or (elsewhere(remote) if others else None)
@@ -53,10 +57,26 @@ def describe(
 ) -> Here:
     """Say how large a quantization is and whether it fits into memory beside its draft."""
     size = file_bytes(path) if path else reckoned_bytes(entry, file)
-    draft = registry.get(entry.draft)
-    total = size + _EXTRA_BYTES + (reckoned_bytes(draft, draft.quant()) if draft else 0)
+    beside = _draft_bytes(entry.draft, registry)
+    total = size + _EXTRA_BYTES + (beside or 0)
     fits: Fit = "yes" if total < 0.75 * memory_bytes else "tight"
-    return Here(entry, file, path, size, fits if total < 0.95 * memory_bytes else "no")
+    if total >= 0.95 * memory_bytes:
+        fits = "no"
+    elif not size or beside is None:
+        fits = ""
+    return Here(entry, file, path, size, fits)
+
+
+def _draft_bytes(draft: str, registry: Registry) -> int | None:
+    """Return the size of what guesses, None where that is not known."""
+    if draft in ("ngram", "none"):
+        return 0
+    if entry := registry.get(draft):
+        file = entry.quant()
+        path = find_here(entry, file, others=False) if entry.is_local else None
+        return (file_bytes(path) if path else reckoned_bytes(entry, file)) or None
+    path = Path(draft)
+    return file_bytes(path) if path.is_file() else None
 
 
 def reckoned_bytes(entry: Entry, file: File) -> int:

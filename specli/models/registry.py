@@ -33,11 +33,12 @@ class File:
 class Entry:
     """One model of the registry, as models.toml describes it.
 
-    draft: what guesses for it unless told otherwise: an alias, "ngram" or "none". method: how that
-    guesses. vocabulary: models of one name share their tokens. checked: the month in which the
-    names of repository and files were compared with public documentation, "" where they were not.
-    gain: a published speed-up, 0 where there is none, and its source. wheel: a Python package that
-    carries the default file, read in place where it is installed.
+    repo: "" for files on this machine, whose names are absolute paths. draft: what guesses for it
+    unless told otherwise: an alias, a path, "ngram" or "none". method: how that guesses.
+    vocabulary: models of one name share their tokens. checked: the month in which the names of
+    repository and files were compared with public documentation, "" where they were not. gain: a
+    published speed-up, 0 where there is none, and its source. wheel: a Python package that carries
+    the default file, read in place where it is installed.
     """
 
     alias: str
@@ -55,6 +56,11 @@ class Entry:
     gain_source: str = ""
     checked: str = ""
     wheel: str = ""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it names files of this machine, which nobody can fetch."""
+        return not self.repo
 
     def quant(self, name: str = "") -> File:
         """Return one of the quantizations, the first listed by default. Raises ModelError."""
@@ -83,10 +89,10 @@ def load_registry(user: Path | None = None) -> Registry:
     if own.exists():
         entries |= read_registry(own)
     for entry in entries.values():
-        if entry.draft not in {*entries, "ngram", "none"}:
+        if entry.draft not in {*entries, "ngram", "none"} and not _is_place(entry.draft):
             raise ModelError(
                 f"models.toml: {entry.alias}: no model is called {entry.draft!r}",
-                'draft is an alias of the registry, "ngram" or "none"',
+                'draft is an alias of the registry, the path of a file, "ngram" or "none"',
             )
     return entries
 
@@ -141,26 +147,31 @@ class _Reader:
             raise self._wrong(alias, alias, f"{alias!r} is no alias", wanted)
         values = self._checked(alias, Entry, table, given={"alias"})
         files = table["files"]
-        values["files"] = tuple(self._file(alias, quant, files[quant]) for quant in files)
+        is_local = not table["repo"]
+        values["files"] = tuple(self._file(alias, q, files[q], is_local=is_local) for q in files)
         if not files:
             raise self._wrong(alias, "files", "files is empty", "name at least one quantization")
         if table.get("method", "ngram") not in get_args(Method):
             wanted = f"method is one of {', '.join(get_args(Method))}"
             raise self._wrong(alias, "method", f"unknown method {table['method']!r}", wanted)
-        if not re.fullmatch(r"[\w.-]+/[\w.-]+", table["repo"]):
+        if not re.fullmatch(r"([\w.-]+/[\w.-]+)?", table["repo"]):
             raise self._wrong(alias, "repo", f"{table['repo']!r} is no repository", "org/name")
         return Entry(alias, **values)
 
-    def _file(self, alias: str, quant: str, table: Any) -> File:
+    def _file(self, alias: str, quant: str, table: Any, *, is_local: bool) -> File:
         if not isinstance(table, dict):
             wanted = f'{quant} = {{ file = "name.gguf" }}'
             raise self._wrong(alias, quant, f"{quant} is {table!r}", wanted)
         values = self._checked(alias, File, table, given={"quant"})
         if not re.fullmatch(r"[\w.-]+", quant):
             raise self._wrong(alias, quant, f"{quant!r} is no quantization", "a name as q4_k_m")
-        if {"", ".", ".."} & {*values["file"].split("/")}:
+        if is_local:
+            if not Path(values["file"]).is_absolute():
+                said = f"{values['file']!r} is no absolute path"
+                raise self._wrong(alias, quant, said, 'a model with repo = "" lies on this machine')
+        elif {"", ".", ".."} & {*values["file"].split("/")}:
             raise self._wrong(alias, quant, f"{values['file']!r} is no path", "folder/name.gguf")
-        if not values["file"].endswith(".gguf"):
+        elif not values["file"].endswith(".gguf"):
             raise self._wrong(alias, quant, f"{values['file']!r} is no GGUF file", "name.gguf")
         if not re.fullmatch(r"([0-9a-f]{64})?", values.get("sha256", "")):
             raise self._wrong(alias, quant, "sha256 is no hash", "64 hexadecimal digits")
@@ -214,6 +225,11 @@ _SAID: dict[Any, str] = {
     int: "a whole number",
     (int, float): "a number",
 }
+
+
+def _is_place(draft: str) -> bool:
+    """Say whether a draft is named by where it lies, here or on the hub."""
+    return Path(draft).is_absolute() or draft.startswith("hf:")
 
 
 def _packaged() -> Path:

@@ -63,6 +63,8 @@ def look_up(reference: str, registry: Registry, offline: bool = False) -> Locate
         return Located(path.stem, path)
     alias, _, quant = reference.partition(":")
     entry = find(registry, alias)
+    if entry.is_local:
+        return Located(reference, _local_file(entry, quant), entry)
     remote = _entry_remote(entry, quant, offline)
     path_here = find_in_wheel(entry, remote.file) or hub.cached(remote) or elsewhere(remote)
     if path_here:
@@ -82,6 +84,17 @@ def fetch_missing(
     return [
         Located(m.name, paths[m.remote], m.entry) if isinstance(m, Missing) else m for m in models
     ]
+
+
+def _local_file(entry: Entry, quant: str) -> Path:
+    path = Path(entry.quant(quant).file)
+    if not path.is_file():
+        raise ModelError(
+            f"{entry.alias}: {path}: no such file",
+            f"if it has moved: specli models rm {entry.alias} --yes, then specli models add "
+            f"{entry.alias} PATH",
+        )
+    return path
 
 
 def _cached_or_missing(
@@ -145,7 +158,7 @@ def _file_of_quant(reference: str, repo: str, quant: str, revision: str, offline
         case [name]:
             return name
         case []:
-            known = dict.fromkeys(q for name in names if (q := _quant_of(name)))
+            known = dict.fromkeys(q for name in names if (q := quant_of(name)))
             raise ModelError(
                 f"{reference}: {repo} has no file of the quantization {quant}",
                 f"it has {', '.join(known)}" if known else "it has no GGUF files",
@@ -165,6 +178,7 @@ def _with_quant(names: Sequence[str], quant: str) -> list[str]:
     return [name for name in found if not re.search(r"-(?!00001)\d{5}-of-\d{5}\.gguf$", name)]
 
 
-def _quant_of(name: str) -> str:
+def quant_of(name: str) -> str:
+    """Return the quantization that a file has in its name, "" for none."""
     match = re.search(r"[-._](i?q\d\w*|bf16|f16|f32|mxfp4\w*)(?=[-.])", Path(name).name.lower())
     return match[1] if match else ""

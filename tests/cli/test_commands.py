@@ -144,7 +144,6 @@ def talk(
         ("/edit", "nothing has been said yet"),
         ("/save", "nothing has been said yet"),
         ("/undo 2", "/undo takes no argument, found '2'"),
-        ("/file", "/file needs an argument: /file PATH"),
         ("/file nothing.txt", "nothing.txt: cannot be read: No such file or directory"),
         ("/file .", ".: is no file of text"),
         ("/load", "/load needs an argument: /load FILE|ID"),
@@ -187,6 +186,36 @@ def test_files_that_cannot_be_attached(talk: Callable[..., Result]) -> None:
     assert "5 tokens at" in done.err
 
 
+def test_what_is_attached_is_listed_once_and_can_be_taken_off(talk: Callable[..., Result]) -> None:
+    Path("a.txt").write_text("old")
+    Path("b.txt").write_text("two")
+    done = talk("/file a.txt", "/file b.txt", "/file", "/file -", "/file")
+    assert "attached: a.txt, b.txt; /file - takes it off\n" in done.err
+    assert done.err.count("attached: (nothing)\n") == 2
+    Path("a.txt").write_text("new")
+    talk("/file a.txt", "/file ./a.txt", " /help me", "/save a.json")
+    said = json.loads(Path("a.json").read_text())["messages"]
+    assert said[0]["content"] == "a.txt:\n\nnew\n\n /help me"
+
+
+def test_retry_says_the_same_only_where_it_is(talk: Callable[..., Result]) -> None:
+    same = "at temperature 0 the answer is the same"
+    assert talk("hello", "/retry", "/temp 1", "/temp 0", "/retry").err.count(same) == 2
+    done = talk("/temp 1", "hello", "/temp 0", "/retry", "/system Be.", "/retry", "/save a.json")
+    assert same not in done.err
+    loaded = talk("/load a.json", "/retry", "/retry")
+    assert "loaded: a.json, 1 turn\n" in loaded.err
+    assert loaded.err.count(same) == 1
+
+
+def test_copy_takes_the_last_answer_that_there_is(talk: Callable[..., Result]) -> None:
+    talk("hello", "/save a.json")
+    whole = json.loads(Path("a.json").read_text())
+    whole["messages"].append({"role": "user", "content": "not answered"})
+    Path("a.json").write_text(json.dumps(whole))
+    assert "error: there is no terminal with a clipboard" in talk("/load a.json", "/copy").err
+
+
 def test_another_pair_that_fails_leaves_the_old_one_with_all_that_it_knew(
     talk: Callable[..., Result], tiny: Path
 ) -> None:
@@ -209,8 +238,10 @@ def test_another_pair_that_fails_leaves_the_old_one_with_all_that_it_knew(
     ]
     assert cached[0] == 0 < cached[1] < cached[2]
     assert cached[3] == 0  # another model
-    assert "draft: draft" in done.err
-    assert "model: swa, drafts by ngram" in done.err
+    assert "; it reads the conversation before its first guess\n" in done.err
+    said = "the conversation is read again before the next answer"
+    assert f"model: swa, drafts by ngram; {said}\n" in done.err
+    assert done.err.count(said) == 1
 
 
 def test_k_and_temperature_change_without_loading(talk: Callable[..., Result], tiny: Path) -> None:

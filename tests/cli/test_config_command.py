@@ -128,6 +128,18 @@ def test_config_shows_where_each_setting_is_from(
     assert done.err == f"warning: {said}\n"
 
 
+def test_every_command_warns_of_variables_that_mean_nothing(
+    specli: Specli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPECLI_TEMPP", "1")
+    said = "warning: SPECLI_TEMPP: no option has this variable; did you mean SPECLI_TEMP?\n"
+    assert specli("models", "path", "demo").err == said
+    assert specli("run", "hi", "-t", "./missing.gguf").err.startswith(f"{said}error: ")
+    assert said not in specli("run", "hi", "-t", "./missing.gguf", "-q").err
+    monkeypatch.setenv("SPECLI_RUN_QUIET", "1")
+    assert said not in specli("run", "hi", "-t", "./missing.gguf").err
+
+
 def test_config_shows_the_registered_draft(specli: Specli) -> None:
     write('target = "llama-8b"')
     assert shown(specli)["draft"] == {"value": "llama-1b", "source": "pair"}
@@ -156,6 +168,7 @@ def test_edit_opens_an_editor_and_keeps_what_was_written(
     assert done.code == 2
     assert f"error: {config_file()}: temp is -5.0, 0.0 or more is wanted" in done.err
     assert "specli config edit opens it again" in done.err
+    assert done.err.count("opens it") == 1
     assert config_file().read_text() == "temp = -5\n"
     monkeypatch.setenv("EDITOR", editor(tmp_path, "[", code=3))
     assert specli("config", "edit").code == 1

@@ -250,13 +250,13 @@ def test_or_the_oldest_turns_are_dropped(chat: Chat, target: tuple[str, str]) ->
     )
     assert told.code == 0
     assert len(ends(told)) == 3
-    assert told.err == "context: is full: the oldest 2 turns were dropped\n"
+    assert told.err == "context: full; the oldest 2 turns were dropped\n"
     kept = parse(saved()[0].read_bytes(), "x")
     assert len(kept.turns) == 3  # in the file all are
     assert kept.n_dropped == 2
     assert all(stats["cache_n"] > 20 for stats in ends(told)[1:])  # the system message stays
     more = chat("--continue", "--overflow", "drop", lines="and?\n")
-    assert "is full" not in more.err  # what was dropped stays so
+    assert "full" not in more.err  # what was dropped stays so
     assert ends(more)[0]["prompt_n"] < 60
     too_long = chat(*target, "--ctx", 100, "--overflow", "drop", lines=f"{LONG * 3}\nhello\n")
     assert too_long.code == 2
@@ -271,7 +271,7 @@ def test_an_answer_goes_on_where_the_oldest_turns_made_room(
     Path("a.json").write_text(json.dumps(said))  # a prompt of some 160 tokens
     args = (*target, "--ctx", 200, "-n", 60, "--overflow", "drop", "--save")
     told = chat(*args, lines="/load a.json\nand then?\n")
-    assert told.err.endswith("context: is full: the oldest 1 turn was dropped\n")
+    assert told.err.endswith("context: full; the oldest 1 turn was dropped\n")
     (stats,) = ends(told)
     assert stats["predicted_n"] == stats["draft_rounds"] == 60
     assert stats["prompt_n"] > 200, "it was evaluated in one part"

@@ -100,6 +100,7 @@ def test_json_has_a_schema_and_everything_in_it(specli: Callable[..., Result]) -
 def test_people_see_sections_that_fit_into_80_columns(specli: Callable[..., Result]) -> None:
     result = specli("doctor")
     assert result.code == 0
+    assert "\n  data  " in result.out
     for section in ("Machine", "Folders", "llama.cpp", "Memory bandwidth", "Findings"):
         assert f"{section}\n" in result.out
     assert "-DGGML_" in result.out

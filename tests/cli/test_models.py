@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -163,10 +165,68 @@ def test_add_writes_the_users_registry(specli: Specli, tmp_path: Path) -> None:
     assert (tmp_path / "config" / "specli" / "models.toml").exists()
 
 
+def test_a_file_of_this_machine_gets_a_name(
+    specli: Specli, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("target", "draft"):
+        shutil.copy(tiny / f"{name}.gguf", tmp_path / f"{name}-q8_0.gguf")
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "target-q8_0.gguf"
+    done = specli("models", "add", "mine", "./target-q8_0.gguf", "--draft", "draft-q8_0.gguf")
+    assert done.code == 0, done.err
+    monkeypatch.chdir("/")
+    item = json.loads(specli("models", "info", "mine", "--json").out)
+    assert (item["path"], item["quant"], item["repo"]) == (str(path), "q8_0", None)
+    assert item["size_bytes"] == path.stat().st_size
+    assert specli("models", "path", "mine").out == f"{path}\n"
+    assert re.search("mine +q8_0 .* yes +yes", specli("models", "list", "--here").out)
+    done = specli("run", "hi", "-t", "mine", "-n", "3", "--json", "--raw")
+    assert done.code == 0, done.err
+    assert json.loads(done.out.splitlines()[0])["draft"] == "draft-q8_0"
+    path.rename(tmp_path / "moved.gguf")
+    for words in (("run", "hi", "-t", "mine"), ("models", "path", "mine"), ("pull", "mine")):
+        gone = specli(*words)
+        assert gone.code == 3
+        assert f"mine: {path}: no such file" in gone.err
+        assert "specli models rm mine" in gone.err
+    assert re.search("mine +q8_0 .* gone ", specli("models", "list").out)
+    assert specli("models", "rm", "mine", "--yes").code == 0
+    assert "no model is called 'mine'" in specli("models", "rm", "mine", "--yes").err
+    assert (tmp_path / "moved.gguf").exists()
+
+
+def test_a_name_that_is_removed_leaves_the_others_and_what_is_said_of_them(
+    specli: Specli, tiny: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "config" / "specli" / "models.toml"
+    assert specli("models", "add", "small", tiny / "draft.gguf").code == 0
+    path.write_text(f"# my models\n{path.read_text()}")
+    assert specli("models", "add", "mine", tiny / "target.gguf", "--draft", "small").code == 0
+    needed = specli("models", "rm", "small", "--yes")
+    assert needed.code == 2
+    assert "small is still needed: mine: no model is called 'small'" in needed.err
+    refused = specli("models", "rm", "mine")
+    assert refused.code == 2
+    assert specli("models", "rm", "mine", "--yes").code == 0
+    assert path.read_text().startswith("# my models\n")
+    assert specli("models", "path", "small").out == f"{tiny / 'draft.gguf'}\n"
+    (tmp_path / "no.gguf").write_text("GGML")
+    assert specli("models", "add", "no", tmp_path / "no.gguf").code == 3
+    assert "no" not in [line[8:-1] for line in path.read_text().splitlines()]
+
+
+def test_what_is_not_known_of_a_size_is_not_said(specli: Specli, cache: Path) -> None:
+    assert specli("models", "add", "mine", "hf:org/repo/m.gguf", "--draft", "llama-1b").code == 0
+    assert re.search(r"mine +default +\? +- +\? +llama-1b", specli("models", "list").out)
+    facts = json.loads(specli("models", "info", "mine", "--json").out)
+    assert (facts["size_bytes"], facts["fits"]) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("mine", "m.gguf"), "names no file on the hub"),
+        (("mine", "hf:org/m.gguf"), "names no file on the hub"),
+        (("mine", "nothing"), "no such file"),
         (("Mine!", "hf:org/repo/m.gguf"), "lower-case letters"),
         (("mine", "hf:org/repo/m.bin"), "is no GGUF file"),
         (("ngram", "hf:org/repo/m.gguf"), "is no alias"),

@@ -28,14 +28,34 @@ def test_a_reader_that_goes_away_ends_it_quietly(tiny: Path, args: list[str]) ->
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize("stream", ["<&-", ">&-", "2>&-", ">&- 2>&- <&-"])
-def test_streams_that_are_closed_do_no_harm(tiny: Path, stream: str) -> None:
+@pytest.mark.parametrize(
+    "stream", ["<&-", ">&-", "2>&-", ">&- 2>&- <&-", "--output answer >&- 2>&- <&-"]
+)
+def test_streams_that_are_closed_do_no_harm(tiny: Path, tmp_path: Path, stream: str) -> None:
+    """But an answer that goes nowhere is a failure."""
     command = f"{sys.executable} -m specli run hello -t {tiny}/target.gguf -n 5 {stream}"
-    done = subprocess.run(["sh", "-c", command], capture_output=True)
-    assert done.returncode == 0
+    done = subprocess.run(["sh", "-c", command], capture_output=True, cwd=tmp_path)
+    is_lost = stream.startswith(">&-")
+    assert done.returncode == int(is_lost)
     assert b"Traceback" not in done.stderr
-    assert b"error" not in done.stderr
-    assert (len(done.stdout) > 0) == (">&-" not in stream.replace("2>&-", ""))
+    assert (b"error: stdout cannot be written: " in done.stderr) == (stream == ">&-")
+    assert bool(done.stdout or (tmp_path / "answer").exists()) == (not is_lost)
+
+
+def test_the_program_has_one_name_however_it_was_started() -> None:
+    command = [*SPECLI, "--show-completion", "bash"]
+    environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert "complete -o default -F _specli_completion specli" in done.stdout, done
+
+
+@pytest.mark.parametrize("where", [">&-", ">/dev/full"])
+def test_what_is_printed_at_once_and_goes_nowhere_is_a_failure(where: str) -> None:
+    command = f"{sys.executable} -m specli --version {where}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert done.returncode == 1
+    said = "stdout cannot be written: it is closed" if where == ">&-" else "No space left on device"
+    assert done.stderr == f"error: {said}\n"
 
 
 def test_ctrl_c_stops_the_answer_with_statistics_and_130(tiny: Path) -> None:

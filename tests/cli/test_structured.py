@@ -56,9 +56,13 @@ def test_json_that_was_cut_is_an_error(specli: Specli, tiny: Path, tmp_path: Pat
     ("args", "said"),
     [
         (["--json-schema", "{"], "error: --json-schema is not valid JSON"),
+        (["--json-schema", '"type": "object"}'], "error: --json-schema is not valid JSON"),
+        (["--json-schema", "type: object"], "error: --json-schema is not valid JSON"),
         (["--json-schema", "none.json"], "error: --json-schema: none.json cannot be read: No such"),
         (["--json-schema", '{"type": "string", "pattern": "a"}'], "/pattern cannot be kept to"),
         (["--grammar", "root ::= x"], "Undefined rule identifier 'x'"),
+        (["--grammar", 'root := "a"'], "error: the grammar is not valid GBNF: expecting ::="),
+        (["--grammar", '"a" | "b"'], "error: the grammar is not valid GBNF: expecting name"),
         (["--grammar", "/dev/zero"], "error: /dev/zero: is larger than 50 MB"),
         (["--grammar", "none.gbnf"], "error: --grammar: none.gbnf cannot be read: No such file"),
         (["--grammar", "root ::= [a]", "--json-schema", "{}"], "cannot both be kept to"),
