@@ -25,7 +25,7 @@ MARKDOWN = (
 )
 
 
-NUMBERS = "400.0 tok/s · 4.0x plain · 50% accepted · 2.0 tok/round · k 2 · 2 of 4096"
+NUMBERS = "400.0 tok/s · 2.0x plain · 50% accepted · 2.0 tok/round · k 2 · 2 of 4096"
 
 
 class Reference:
@@ -107,7 +107,7 @@ def test_the_status_line_is_written_a_frame_at_a_time_and_changes_rarely() -> No
     [
         (200, f"{NUMBERS} · small-draft"),
         (80, NUMBERS),
-        (40, "400.0 tok/s · 4.0x plain · 50% accepted"),
+        (40, "400.0 tok/s · 2.0x plain · 50% accepted"),
         (20, "400.0 tok/s"),
     ],
 )
