@@ -54,6 +54,37 @@ SCHEMAS: list[dict[str, Any]] = [
         "x-own": 1,
     },
     {"type": "array", "items": {"allOf": [{"$ref": "#"}]}, "maxItems": 2},
+    {  # a list, linked
+        "type": "object",
+        "properties": {"v": {"const": 1}, "next": {"oneOf": [{"$ref": "#"}, {"type": "null"}]}},
+        "required": ["next"],
+    },
+    {"oneOf": [{"const": c} for c in ("a", "b", 1, True, None, [1], {"a": 2})]},
+    # Names like those of rules.
+    {
+        "properties": {
+            "specli-ref-0": {"enum": [3]},
+            "r0": {"enum": [1]},
+            "v0": REF,
+            "root": {"enum": [2]},
+            "": {"type": "null"},
+            "never": False,
+        },
+        "required": ["", "specli-ref-0", "r0", "v0", "root"],
+        "type": "object",
+        "$defs": {"name": {"enum": ["it"]}},
+    },
+    {"properties": {"$ref": {"const": {"$ref": "x"}}, "$id": {"const": 1}}, "type": "object"},
+    {"$ref": "#/$defs/a%25~1b", "$defs": {"a%/b": {"const": 1}}},
+    {"type": "object", "properties": {f"p{i}": {"type": "null"} for i in range(200)}},
+    {"enum": [f"value {i}" for i in range(10_000)]},
+    {"items": {"anyOf": [{"$ref": "#"}, {"const": 1}]}, "type": "array", "maxItems": 2},
+    {"type": "number"},
+    {
+        "type": "object",
+        "properties": {"a": {"const": 1}, "b": {"const": 2}, "c": {"const": 3}},
+        "required": ["b"],
+    },
 ]
 
 
@@ -115,8 +146,57 @@ def test_whatever_the_grammar_allows_follows_the_schema(
         ('{"type": "array", "minItems": 3, "maxItems": 2}', "allows nothing"),
         ('{"type": "string", "enum": [1]}', "allows nothing"),
         ('{"type": "string", "maxLength": 100000}', "0 to 1000 is wanted"),
-        ('{"properties": {"": {}}}', "without a name"),
         ("false", "allows nothing"),
+        # Nothing at all would follow these.
+        ('{"type": "array", "minItems": 1, "maxItems": 0}', "allows nothing: at least 1 items"),
+        ('{"type": "array", "items": false, "minItems": 2}', "allows nothing"),
+        ('{"prefixItems": [true], "items": false, "minItems": 2}', "another number of items"),
+        ('{"type": "string", "minLength": 3, "maxLength": 2}', "allows nothing"),
+        ('{"required": ["a"], "additionalProperties": false}', "/properties/a is false"),
+        ('{"properties": {"a": {"$ref": "#"}}, "required": ["a"]}', "allows nothing: what begins"),
+        ('{"$ref": "#"}', "the schema refers to itself"),
+        ('{"anyOf": [{"$ref": "#"}, {"type": "null"}]}', "the schema refers to itself"),
+        (
+            '{"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, '
+            '"b": {"$ref": "#/$defs/a"}}}',
+            "refers to itself",
+        ),
+        # What one keyword says of two types holds for both.
+        ('{"type": ["integer", "number"], "maximum": 3}', "/maximum cannot be kept to"),
+        ('{"type": "number", "minimum": false}', "/minimum of a number can only be 0"),
+        # References are not to change their meaning.
+        ('{"items": {"$id": "x", "$ref": "#/$defs/a"}}', "/items/$id gives references another"),
+        ('{"$ref": "#/$defs/a/$defs/b", "$defs": {"a": {"$id": "x", "$defs": {"b": {}}}}}', "$id"),
+        ('{"items": [{"const": 1}], "prefixItems": [{"const": 2}]}', "/items is a list beside"),
+        ('{"items": 5, "prefixItems": [{"const": 2}]}', "/items is no schema"),
+        ('{"items": 5, "maxItems": 0}', "/items is no schema"),
+        ('{"$ref": "#/$defs/%s", "$defs": [1]}' % ("1" * 5000), "which is not there"),
+        # Numbers and texts that are none everywhere.
+        ('{"enum": [1e999]}', "1e999 is too large"),
+        ('{"type": "integer", "enum": [1e999]}', "1e999 is too large"),
+        ('{"const": -1e400}', "-1e400 is too large"),
+        ('{"enum": [NaN]}', "NaN is no number of JSON"),
+        ('{"enum": [-Infinity]}', "-Infinity is no number"),
+        ('{"type": "integer", "maximum": 1%s}' % ("0" * 5000), "has 5001 digits, 100 at most"),
+        ('{"enum": ["\\ud800"]}', "half of a pair"),
+        ('{"properties": {"\\udc00": {}}}', "half of a pair"),
+        ('{"title": "\udcff"}', "is not valid UTF-8"),
+        ('{"enum": ["%s"]}' % ("a" * 3_000_000), "is too large: 3,000,014 characters"),
+        ('{"anyOf": [' * 5000 + "true" + "]}" * 5000, "is nested too deeply"),
+        ('{"items": ' * 900 + "true" + "}" * 900, "is nested too deeply"),
+        # Values of two alternatives, which oneOf forbids.
+        ('{"oneOf": [true, {"type": "string"}]}', "/oneOf may hold more than once"),
+        ('{"oneOf": [{"properties": {}}, {"type": "null"}]}', "/oneOf may hold more than once"),
+        ('{"oneOf": [{"const": 1}, {"const": 1.0}]}', "/oneOf may hold more than once"),
+        (
+            '{"oneOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}], '
+            '"$defs": {"a": {"const": 1}}}',
+            "/oneOf may hold more than once",
+        ),
+        (
+            '{"properties": {"next": {"oneOf": [{"$ref": "#"}, {"type": "null"}]}}}',
+            "/properties/next/oneOf may hold more than once",
+        ),
         ("[1]", "is no schema"),
     ],
 )
@@ -125,6 +205,7 @@ def test_what_cannot_be_kept_to_is_refused_with_its_place(schema: str, said: str
         schema_to_gbnf(schema)
     assert said in caught.value.message
     assert "\n" not in caught.value.message
+    assert len(caught.value.message) < 200
 
 
 def matches(rule: str, number: int) -> bool:

@@ -84,8 +84,11 @@ def check_limits(text: str) -> None:
             group.is_empty &= is_empty
             group.n_symbols += n_symbols
         if n_before + group.n_symbols > _MOST_SYMBOLS:
-            what = f"it is too large: {_MOST_SYMBOLS:,} characters and names, repetitions counted,"
-            raise UsageError(f"the grammar: {what} at most", "let it, or the schema, say less")
+            raise UsageError(
+                f"the grammar is too large: {_MOST_SYMBOLS:,} characters and names at most are"
+                " wanted, repetitions counted",
+                "let it say less",
+            )
 
 
 def _times(value: str, text: str, token: re.Match[str]) -> tuple[int, int]:

@@ -40,11 +40,17 @@ class LlamaGrammar:
         self._eog = vocabulary.eog
         self._root = _State(start(text, vocabulary.handle))
         # llama.cpp spells control tokens out: a string could hold one, and nobody would see it. And
-        # it reads bytes as characters that are none.
-        pieces = [vocabulary.piece(i) for i in range(vocabulary.n_tokens)]
-        self._seen = np.array(
-            [(bool(piece) and _is_text(piece)) or i in self._eog for i, piece in enumerate(pieces)]
+        # it reads bytes as characters that are none. So tokens are of two kinds: those of text, and
+        # those that go on with a character.
+        self._pieces = pieces = [vocabulary.piece(i) for i in range(vocabulary.n_tokens)]
+        self._begins = np.array(
+            [
+                i in self._eog or (piece and _begun(b"", piece) is not None)
+                for i, piece in enumerate(pieces)
+            ],
+            np.bool,
         )
+        self._goes_on = np.array([piece[:1] > b"\x7f" and piece[:1] < b"\xc0" for piece in pieces])
         # Where a byte may not follow, nothing that begins with it may.
         alone = {piece[0]: i for i, piece in enumerate(pieces) if len(piece) == 1}
         self._bytes = np.array(sorted(alone), np.int32)
@@ -94,7 +100,8 @@ class LlamaGrammar:
             # llama.cpp ends the process over a token that may not follow.
             if token in self._eog or not self._check(state, np.array([token], np.int32))[0]:
                 return None
-            state = _State(self._lib.llama_sampler_clone(state.handle))
+            begun = _begun(state.begun, self._pieces[token]) or b""
+            state = _State(self._lib.llama_sampler_clone(state.handle), begun)
             self._lib.llama_sampler_accept(state.handle, token)
             self._path.append(token)
             self._states.append(state)
@@ -132,28 +139,35 @@ class LlamaGrammar:
         self._array.size, self._array.selected, self._array.sorted = n, -1, False
         if n:
             self._lib.llama_sampler_apply(state.handle, ctypes.byref(self._array))
-        result: NDArray[np.bool] = (candidates["logit"] == 0.0) & self._seen[tokens]
+        result: NDArray[np.bool] = candidates["logit"] == 0.0
+        if not state.begun:
+            return result & self._begins[tokens]
+        result &= self._goes_on[tokens]
+        for at in result.nonzero()[0]:
+            result[at] = _begun(state.begun, self._pieces[tokens[at]]) is not None
         return result
 
 
 @dataclass(slots=True)
 class _State:
-    """llama.cpp's sampler after some tokens. may_begin: bytes that may follow; 256 for the end."""
+    """llama.cpp's sampler after some tokens.
+
+    begun: the first bytes of a character. may_begin: bytes that may follow; 256 for the end.
+    """
 
     handle: Any
+    begun: bytes = b""
     may_begin: NDArray[np.bool] | None = None
 
 
-def _is_text(piece: bytes) -> bool:
-    """Say whether bytes can be a part of a text in UTF-8, from the middle of a character on."""
-    if piece.isascii():
-        return True
-    rest = piece.lstrip(bytes(range(0x80, 0xC0)))
+def _begun(before: bytes, piece: bytes) -> bytes | None:
+    """Return the first bytes of a character that text ends in; None where it is no UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(rest)
+        decoder.decode(before + piece)
     except UnicodeDecodeError:
-        return False
-    return len(piece) - len(rest) < 4
+        return None
+    return decoder.getstate()[0]
 
 
 def check_gbnf(text: str) -> None:
