@@ -162,6 +162,8 @@ class _State:
 
 def _begun(before: bytes, piece: bytes) -> bytes | None:
     """Return the first bytes of a character that text ends in; None where it is no UTF-8."""
+    if not before and piece.isascii():
+        return b""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         decoder.decode(before + piece)
