@@ -1,5 +1,6 @@
 """The keywords of a JSON schema: which there are, and how the plain ones are read."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -19,6 +20,7 @@ BY_TYPE = {
     "boolean": set[str](),
     "null": set[str](),
 }
+_KEPT_TO = "docs/scripting.md lists what a schema can say"
 _MOST = 1000  # repetitions that a grammar is written out for
 _KNOWN = {"$ref", "anyOf", "oneOf", "allOf", "enum", "const", "type"}.union(*BY_TYPE.values())
 
@@ -80,4 +82,6 @@ def check_only(said: Mapping[str, Any], allowed: set[str], at: str) -> None:
 
 def refuse(at: str, what: str, hint: str = "") -> NoReturn:
     """Raise UsageError for what cannot be kept to. at: a JSON pointer."""
-    raise UsageError(f"--json-schema: {at or 'the schema'} {what}", hint)
+    place = json.dumps(at, ensure_ascii=False)[1:-1]  # a name may hold anything
+    place = place if len(place) < 90 else f"...{place[-80:]}"
+    raise UsageError(f"--json-schema: {place or 'the schema'} {what[:120]}", hint or _KEPT_TO)

@@ -197,6 +197,11 @@ def test_whatever_the_grammar_allows_follows_the_schema(
             '{"properties": {"next": {"oneOf": [{"$ref": "#"}, {"type": "null"}]}}}',
             "/properties/next/oneOf may hold more than once",
         ),
+        (
+            '{"properties": {"%s\\n": {"pattern": ""}}}' % ("x" * 500),
+            "xxx\\n/pattern cannot be kept",
+        ),
+        ('{"type": "%s"}' % ("x" * 500), "/type is 'xxx"),
         ("[1]", "is no schema"),
     ],
 )
