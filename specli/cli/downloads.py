@@ -16,7 +16,6 @@ from rich.progress import (
 )
 from rich.table import Column
 
-from specli.cli.bars import SteadyProgress
 from specli.cli.screen import is_unicode
 from specli.cli.streams import say
 from specli.cli.terminals import is_dumb
@@ -66,7 +65,7 @@ class Downloads:
             console = Console(stderr=True)
             has_unicode = is_unicode(console.encoding)
             cut = Column(no_wrap=True, overflow="ellipsis" if has_unicode else "crop")
-            self._bars = SteadyProgress(
+            self._bars = Progress(
                 TextColumn("{task.description}", markup=False, table_column=cut),
                 BarColumn(),
                 DownloadColumn(table_column=cut),

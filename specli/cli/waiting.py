@@ -15,7 +15,6 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
-from specli.cli.bars import SteadyProgress
 from specli.cli.screen import is_unicode
 from specli.cli.terminals import is_dumb
 from specli.text import terminal_safe
@@ -69,9 +68,7 @@ class Waiting:
                 TextColumn("{task.description}", markup=False, table_column=what_it_is),
                 *(BarColumn(), self._left),
             )
-            self._bar = SteadyProgress(
-                *columns, console=console, transient=True, redirect_stdout=False
-            )
+            self._bar = Progress(*columns, console=console, transient=True, redirect_stdout=False)
             self._bar.add_task("", total=1.0)
             self._bar.start()
         task = self._bar.task_ids[0]
