@@ -91,7 +91,7 @@ with Downloads() as downloads:
 def test_a_bar_without_utf_8_is_ascii_and_goes_away(forks: Forks, code: str, left: str) -> None:
     with forked(forks, code=code, size=(40, 9), environment=NOT_UTF_8) as shown:
         assert shown.end() == 0
-        assert re.search(rb"\x1b\[J[^\r]*a-model-", shown.output)
+        assert re.search(rb"\x1b\[2K[^\r]*a-model-", shown.output)
         assert shown.output.isascii()
         assert b"\\u" not in shown.output
         assert "".join(shown.screen.rows).replace(" ", "") == left
@@ -131,7 +131,8 @@ def test_a_resize_leaves_no_debris_where_lines_are_broken_anew(tiny: Path, tmp_p
             time.sleep(0.05)
         raise AssertionError(text)
 
-    line = " ".join(["exec", *command(tiny, "chat", *LONG)])
+    args = (*LONG, "-d", "none", "--seed", "1", "-c", "4000")  # an answer that goes on
+    line = " ".join(["exec", *command(tiny, "chat", *args)])
     tmux("new-session", "-d", "-s", "x", "-x", "100", "-y", "20", line)
     try:
         until(lambda text: "\n>" in text)
