@@ -7,9 +7,10 @@ with load("demo") as model:
         ...
 """
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # typing's own would cost an import, in which Ctrl-C could come
 if TYPE_CHECKING:
+    from typing import Any
+
     from specli.api import load
     from specli.chat import Message
     from specli.engine.stats import Stats
@@ -66,7 +67,7 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     from importlib import import_module
 
     for home, names in _HOME.items():
