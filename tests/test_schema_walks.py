@@ -137,7 +137,7 @@ def writer(tiny: Path) -> Iterator[Writer]:
 
 
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(DOCUMENTS, st.integers(0, 1000))
 def test_a_schema_is_kept_to_or_refused(writer: Writer, schema: Any, seed: int) -> None:
