@@ -67,7 +67,9 @@ class FakeModel:
         start = len(self.tokens)
         self.tokens.extend(tokens)
         ends = range(start + len(tokens) - n_rows + 1, start + len(tokens) + 1)
-        return np.array([self.row(self.tokens[:end]) for end in ends]).reshape(-1, self.n_vocab)
+        return np.array([self.row(self.tokens[max(0, end - ORDER) : end]) for end in ends]).reshape(
+            -1, self.n_vocab
+        )
 
     def row(self, history: Sequence[int]) -> Row:
         """Return the logits that follow a history."""
@@ -190,12 +192,13 @@ class Clock:
         """
         last = n_same = 0
         loaded = set()
+        costs = np.interp(range(129), list(seconds), list(seconds.values())).tolist()
 
         def passes(n: int) -> None:
             nonlocal last, n_same
             n_same = n_same + 1 if n == last else 0
             last = n
-            self.now += float(np.interp(n, list(seconds), list(seconds.values())))
+            self.now += costs[n]
             self.now += switch_s / 2 * (n_same < 2) + load_s * (n not in loaded)
             loaded.add(n)
 
