@@ -1,6 +1,7 @@
 """What llama.cpp's parser of grammars hangs over, or ends the process with, is refused before."""
 
 import re
+from dataclasses import dataclass
 from typing import NoReturn
 
 from specli.errors import UsageError
@@ -13,7 +14,7 @@ _TOKEN = re.compile(
     r"""(?P<comment>\#[^\n]*)
     |"(?P<literal>(?:[^"\\]|\\.)*)"
     |(?P<one>\[(?:[^\]\\]|\\.)*\]|\.|<[^>]*>)
-    |(?P<name>[a-zA-Z][a-zA-Z0-9-]*)(?P<defined>\s*::=)?
+    |(?P<name>[a-zA-Z0-9-]+)(?P<defined>\s*::=)?
     |(?P<sign>[|()?*+])
     |\{(?P<times>[^}]*)\}""",
     re.VERBOSE | re.DOTALL,
@@ -21,74 +22,95 @@ _TOKEN = re.compile(
 _TIMES = re.compile(r"\s*(\d{1,9})\s*(,?)\s*(\d{0,9})\s*")
 
 
-class _Group:
-    """What stands between two parentheses, or in a rule. can_be_empty: of its alternatives."""
-
-    def __init__(self) -> None:
-        self.n_symbols = 0
-        self.is_empty = True  # the alternative so far
-        self.can_be_empty = False
-
-    def alternative(self) -> None:
-        """Begin another alternative."""
-        self.can_be_empty |= self.is_empty
-        self.is_empty = True
-
-
 def check_limits(text: str) -> None:
     """Raise UsageError where a grammar is too large, nested too deeply or repeats badly."""
-    groups = [_Group()]
-    n_symbols, is_empty = 0, True  # of what stands last
-    n_before = 0  # symbols of the rules before this one
-    was_empty = True  # the alternative, before what stands last
-    defined = set()
-    for token in _TOKEN.finditer(text):
-        kind, group = token.lastgroup, groups[-1]
-        if kind == "comment":
-            continue
+    _Limits(text).check()
+
+
+@dataclass(slots=True)
+class _Group:
+    """What stands between two parentheses, or in a rule."""
+
+    n_symbols: int = 0
+    is_empty: bool = True  # its alternative so far
+    can_be_empty: bool = False  # one of those before
+
+
+class _Limits:
+    """Goes through a grammar once, token by token; what is no grammar it leaves to the parser."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._defined: set[str] = set()
+        self._n_before = 0  # symbols of the rules before this one
+        self._groups = [_Group()]
+        self._last = _Group()  # what stands last: what a repetition repeats
+        self._was_empty = True  # the alternative before that
+
+    def check(self) -> None:
+        """Raise UsageError for what is beyond the limits."""
+        for token in _TOKEN.finditer(self._text):
+            self._take(token)
+            if self._n_before + self._groups[-1].n_symbols > _MOST_SYMBOLS:
+                raise UsageError(
+                    f"the grammar is too large: {_MOST_SYMBOLS:,} characters and names at most are"
+                    " wanted, repetitions counted",
+                    "let it say less",
+                )
+
+    def _take(self, token: re.Match[str]) -> None:
+        kind, sign = token.lastgroup, token["sign"]
         if kind == "defined":
-            if token["name"] in defined:
-                _refuse(f"rule {token['name']!r} is defined twice", text, token)
-            defined.add(token["name"])
-            n_before += groups[0].n_symbols
-            groups = [_Group()]
-            continue
-        if token[0] == "|":
-            group.alternative()
-            continue
-        if token[0] == "(":
-            groups.append(_Group())
-            if len(groups) > _MOST_NESTED:
-                _refuse(f"{_MOST_NESTED} parentheses within each other at most", text, token)
-            continue
-        if kind == "times" or token[0] in "?*+":
-            least, most = _times(token["times"], text, token) if kind == "times" else (0, 1)
-            if kind == "times" and most > 1 and is_empty:
+            self._define(token)
+        elif kind == "times":
+            least, most = _times(token["times"], self._text, token)
+            if most > 1 and self._last.can_be_empty:
                 what = "what is repeated can be empty already: it could be read in endless ways"
-                _refuse(what, text, token)
-            group.n_symbols += n_symbols * (max(least, most, 1) - 1)
-            if least == 0 and token[0] != "+":
-                group.is_empty, is_empty = was_empty, True
-        else:
-            if token[0] == ")":
-                if len(groups) == 1:
-                    return  # the parser says what is wrong
-                group.alternative()
-                groups.pop()
-                n_symbols, is_empty = group.n_symbols, group.can_be_empty
-            else:
-                n_symbols = len(token["literal"]) if kind == "literal" else 1
-                is_empty = kind == "literal" and not n_symbols
-            group = groups[-1]
-            was_empty = group.is_empty
-            group.is_empty &= is_empty
-            group.n_symbols += n_symbols
-        if n_before + group.n_symbols > _MOST_SYMBOLS:
-            raise UsageError(
-                f"the grammar is too large: {_MOST_SYMBOLS:,} characters and names at most are"
-                " wanted, repetitions counted",
-                "let it say less",
-            )
+                _refuse(what, self._text, token)
+            self._groups[-1].n_symbols += self._last.n_symbols * (max(most, 1) - 1)
+            self._repeat(least)
+        elif sign in ("?", "*"):
+            self._repeat(0)
+        elif sign == "|":
+            self._end_alternative()
+        elif sign == "(":
+            if len(self._groups) > _MOST_NESTED:
+                what = f"{_MOST_NESTED} parentheses within each other at most"
+                _refuse(what, self._text, token)
+            self._groups.append(_Group())
+        elif sign == ")" and len(self._groups) > 1:
+            self._end_alternative()
+            self._add(self._groups.pop())
+        elif kind == "literal":
+            n = len(token["literal"])
+            self._add(_Group(n, can_be_empty=not n))
+        elif kind in ("one", "name"):
+            self._add(_Group(1))
+
+    def _define(self, token: re.Match[str]) -> None:
+        name = token["name"]
+        if name in self._defined:
+            _refuse(f"rule {name!r} is defined twice", self._text, token)
+        self._defined.add(name)
+        self._n_before += self._groups[0].n_symbols
+        self._groups = [_Group()]
+
+    def _end_alternative(self) -> None:
+        group = self._groups[-1]
+        group.can_be_empty |= group.is_empty
+        group.is_empty = True
+
+    def _add(self, item: _Group) -> None:
+        group, self._last = self._groups[-1], item
+        self._was_empty = group.is_empty
+        group.is_empty &= item.can_be_empty
+        group.n_symbols += item.n_symbols
+
+    def _repeat(self, least: int) -> None:
+        """Take note that what stands last need not be there, if so."""
+        if least == 0:
+            self._groups[-1].is_empty = self._was_empty
+            self._last.can_be_empty = True
 
 
 def _times(value: str, text: str, token: re.Match[str]) -> tuple[int, int]:
@@ -97,7 +119,7 @@ def _times(value: str, text: str, token: re.Match[str]) -> tuple[int, int]:
     if not match:
         _refuse("{n}, {n,} or {n,m} is wanted, of numbers up to 2000", text, token)
     least = int(match[1])
-    most = int(match[3]) if match[3] else least if not match[2] else max(least, 1)
+    most = int(match[3]) if match[3] else least  # {n,}: the rest is one rule that comes again
     if max(least, most) > _MOST_TIMES:
         _refuse(f"{_MOST_TIMES} repetitions at most", text, token)
     if most < least:

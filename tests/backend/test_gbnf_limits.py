@@ -14,6 +14,7 @@ from specli.errors import UsageError
         ('root ::= "a"{99999999999999999999}', "{n}, {n,} or {n,m} is wanted"),
         ('root ::= "a"{-1}', "{n}, {n,} or {n,m} is wanted"),
         ('root ::= "a"{0,5000}', "2000 repetitions at most"),
+        ("root ::= " + "(" * 201 + '"a"' + ")" * 201, "200 parentheses"),
         ("root ::= " + "(" * 20000 + '"a"' + ")" * 20000, "200 parentheses"),
         ('root ::= (("a"{0,2000} "b"){2000} "c"){2000}', "is too large: 200,000 characters"),
         (f'root ::= "{"a" * 3_000_000}"', "is too large: 200,000 characters"),
@@ -43,6 +44,8 @@ def test_what_it_cannot_bear(text: str, said: str) -> None:
         'root ::= ("a" | ""){0,1} "b"{3,}',
         "root ::= (" * 1 + "(" * 150 + '"a"' + ")" * 150 + ")",
         'root ::= item{2000}\nitem ::= "x" | "y" item',
+        'root ::= 1a 2a-b\n1a ::= "x"\n2a-b ::= "y"{0,} ("a" | ""){0,1}',
+        "root ::= " + "(" * 200 + '"a"' + ")" * 200,
     ],
 )
 def test_what_it_can(text: str) -> None:
