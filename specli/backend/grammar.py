@@ -201,6 +201,8 @@ def _reason(said: list[str], text: str) -> str:
     before, _, _ = reason.partition(" at ")
     place = reason[len(before) + len(" at ") :] + (f"\n{rest}" if rest.strip() else "")
     at = text.find(place.split("\n")[0]) if place.strip() else -1
+    if reason.endswith(" at"):  # nothing follows
+        return f"{reason} the end"
     if before == reason or at < 0:
         return reason
     return f"{before} at {place.splitlines()[0][:40]!r} in line {text[:at].count(chr(10)) + 1}"

@@ -52,6 +52,11 @@ def test_what_it_can(text: str) -> None:
     check_gbnf(text)
 
 
+def test_what_lacks_its_end_says_so() -> None:
+    with pytest.raises(UsageError, match=r"expecting '\)' at the end$"):
+        check_gbnf('root ::= ( "a"')
+
+
 def test_what_is_no_grammar_is_left_to_the_parser() -> None:
     for text in ("", "root ::= )", "a b c", '"', "root ::= {", "::= ::="):
         check_limits(text)
