@@ -109,9 +109,9 @@ class ConstrainedSampler:
         if self._settings.temperature == 0 or len(ids) == 1:
             return certain(int(ids[0]))
         order = np.argsort(ids)
-        p = (logits[order] - logits[0]) * np.float32(self._scale)
-        np.exp(p, out=p)
-        return Dist(ids[order], p / p.sum())
+        weights = (logits[order] - logits[0]) * np.float32(self._scale)
+        np.exp(weights, out=weights)
+        return Dist(ids[order], weights, float(weights.sum()))
 
 
 _NOTHING = np.empty(0, np.int32)

@@ -65,10 +65,10 @@ class ModelDrafter:
             n_held += n_batch
         row = self.cache.fill(context[n_held:], 1)[0, : self._n_vocab]
         q = self._sampler.dist(row, context)
-        best = int(q.p.argmax())
+        best = int(q.weights.argmax())
         token = int(q.ids[best]) if self._greedy else q.draw(self._rng)
         certain = self._greedy or len(q.ids) == 1
-        return Guess(token, None if certain else q, float(q.p[best]), self.name)
+        return Guess(token, None if certain else q, float(q.weights[best]) / q.total, self.name)
 
     def observe(self, history: Sequence[int], n_new: int) -> None:
         """Drop what the target rejected, at once: the shared prefix stays."""

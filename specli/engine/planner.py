@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,6 +120,7 @@ class AutoPlanner:
         if self._target.switch_s:
             stop = stop - (self._plan.widths != self._last) * (self._price * self._target.switch_s)
         self._stop: list[float] = stop.tolist()
+        self._most = np.maximum.accumulate(stop[::-1])[::-1].tolist()  # of those from here on
 
     def choose(self, found: Guess | None, n_behind: int | None) -> Choice:
         """Say where the next guess comes from, if one is worth its price.
@@ -143,7 +145,7 @@ class AutoPlanner:
                 return "draft"
         if found is not None:
             a = self._acceptance[found.source].probability(found.confidence)
-            if self._run(n, p, a) > best:
+            if p * a + self._best(n + 1, p * a) > best or self._run(n, p, a, best) > best:
                 self._advance(a)
                 return "found"
         return choice
@@ -268,11 +270,13 @@ class AutoPlanner:
             return self._stop[n]
         return max(self._stop[n], _on_grid(self._plan.go[n], p))
 
-    def _run(self, n: int, p: float, a: float) -> float:
-        """Return the value of a found guess: of a run of such, or of the draft's after it."""
+    def _run(self, n: int, p: float, a: float, wanted: float) -> float:
+        """Return the value of a run of found guesses, or less than is wanted where it has less."""
+        if p * a / (1.0 - a) + self._most[n + 1] <= wanted:
+            return -inf
         reach = p * np.cumprod(np.full(self._n_max - n, a))
         run = np.cumsum(reach) + self._stop[n + 1 : self._n_max + 1]
-        return max(float(run.max()), p * a + self._best(n + 1, p * a))
+        return float(run.max())
 
     def _probes(self, n_behind: int) -> bool:
         """Say whether it is time to look if drafting pays again: where it could, were it right."""

@@ -15,6 +15,8 @@ from specli.settings import SamplingSettings
 # reach far, where much is possible the nearest will do; top-p seldom wants more than the middle.
 REACHES = 5.0, 10.0, 20.0
 DRAFT_NEAR = 8.0  # all that a draft proposes is nearer: the rest is never missed (docs/adr/0008)
+# Sums of weights within which float32 tells apart what matters, however logits are shifted.
+_LEAST_TOTAL, _MOST_TOTAL = 1e-6, 1e30
 # A draft is less sure than its target: made a little colder, it overlaps it most (ADR 8).
 DRAFT_TEMPERATURE = 0.9  # of the target's
 
@@ -61,20 +63,25 @@ class LogitSampler:
         Raises DecodeError where the model computed no numbers.
         """
         row = self.logits(row, history)
-        at = row.argmax()
-        best = check_finite(row[at])
         if self._settings.temperature == 0:
+            at = row.argmax()
+            check_finite(row[at])
             return certain(int(at))
-        ids = self._ids[: len(row)]
         if self._sorts or self._floor > -np.inf:
+            best = check_finite(row.max())
             ids = self._filtered(row, best)
-            row = row[ids]
-        p = row - best
-        if self._scale != 1.0:
-            p *= self._scale
-        np.exp(p, out=p)
-        p /= p.sum()
-        return Dist(ids, p)
+            return Dist(ids, *self._weights(row[ids] - best))
+        ids = self._ids[: len(row)]
+        with np.errstate(over="ignore"):
+            weights, total = self._weights(row)
+        if not _LEAST_TOTAL < total < _MOST_TOTAL:  # float32 has no room for them as they are
+            weights, total = self._weights(row - check_finite(row.max()))
+        return Dist(ids, weights, total)
+
+    def _weights(self, row: Row) -> tuple[Row, float]:
+        """Return what logits weigh at the temperature, and the sum."""
+        weights = np.exp(row if self._scale == 1.0 else row * self._scale)
+        return weights, float(weights.sum())
 
     def logits(self, row: Row, history: Sequence[int]) -> Row:
         """Return a row after the repeat penalty: what temperature 0 takes the largest of."""

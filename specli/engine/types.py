@@ -18,11 +18,18 @@ Choice: TypeAlias = Literal["found", "draft", "stop"]
 class Dist:
     """A probability distribution over tokens; those that it leaves out cannot be drawn.
 
-    ids: (m,) int32, strictly increasing. p: (m,) floats, sums to 1.
+    ids: (m,) int32, strictly increasing. weights: (m,) floats; a token's probability is its
+    weight / total, which nobody works out for a whole vocabulary where few are asked for.
     """
 
     ids: NDArray[np.int32]
-    p: NDArray[np.floating]
+    weights: NDArray[np.floating]
+    total: float = 1.0
+
+    @property
+    def p(self) -> NDArray[np.floating]:
+        """The probabilities, (m,)."""
+        return self.weights / self.total
 
     def find(self, tokens: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.bool]]:
         """Return where tokens stand in ids, and which of them do; the others stand anywhere."""
@@ -35,22 +42,23 @@ class Dist:
     def at(self, tokens: NDArray[np.int32]) -> NDArray[np.floating]:
         """Return the probabilities of some tokens, increasing ones."""
         if len(self.ids) > tokens[-1] and self.ids[tokens[-1]] == tokens[-1]:
-            return self.p[tokens]  # nothing is left out before the last of them
+            return self.weights[tokens] / self.total  # nothing is left out before the last of them
         at, found = self.find(tokens)
-        return np.where(found, self.p[at], 0.0)
+        return np.where(found, self.weights[at] / self.total, 0.0)
 
     def prob(self, token: int) -> float:
         """Return the probability of one token."""
         at = bisect_left(self.ids, token)
-        return float(self.p[at]) if at < len(self.ids) and self.ids[at] == token else 0.0
+        is_known = at < len(self.ids) and self.ids[at] == token
+        return float(self.weights[at]) / self.total if is_known else 0.0
 
     def draw(self, rng: np.random.Generator) -> int:
-        """Draw one token. p may be any weights, not all zero; a weight of zero is never drawn."""
+        """Draw one token. Weights are not all zero; what has a weight of zero is never drawn."""
         if len(self.ids) == 1:
             return int(self.ids[0])
         # First a block of tokens, then one of the block: a sum over blocks is short and exact.
         first = 0
-        weights = self.p
+        weights = self.weights
         if len(weights) > _BLOCK:
             starts = np.arange(0, len(weights), _BLOCK)
             first = int(starts[_pick(np.add.reduceat(weights, starts), rng)])
@@ -64,7 +72,7 @@ _ONE.setflags(write=False)
 
 
 def _pick(weights: NDArray[np.floating], rng: np.random.Generator) -> int:
-    total = weights.cumsum(dtype=np.float64)
+    total = weights.astype(np.float64).cumsum()
     return int(total.searchsorted(rng.random() * total[-1], side="right"))
 
 

@@ -54,7 +54,7 @@ def verify(
 
 def residual(p: Dist, q: Dist, share: float) -> Dist:
     """Return max(0, share p - q) as weights, or p where rounding leaves nothing of it."""
-    rest = p.p * share
+    rest = p.weights * (share / p.total)
     at, shared = p.find(q.ids)
     at = at[shared]
     rest[at] = np.maximum(rest[at] - q.p[shared], 0.0)
