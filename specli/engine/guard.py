@@ -7,6 +7,7 @@ from specli.engine.types import Round
 _TRIAL = 12  # rounds with guesses that tell what such rounds bring
 _MEMORY = 1.0 - 1.0 / (4 * _TRIAL)  # what is left of a round after each new one
 _PAUSE, _LONGEST_PAUSE = 16, 512  # rounds
+_PATIENCE = 32  # rounds with guesses before the first look at a plain one
 _LEAST_GAIN, _SURE_GAIN = 1.02, 1.3  # times as fast as plain decoding
 _DOUBT = 1.0  # standard deviations that a gain has to be too small by
 
@@ -27,7 +28,7 @@ class Guard:
         self._n_since_plain = 0
         self._n_paused = 0
         self._pause = _PAUSE
-        self._patience = _PAUSE
+        self._patience = _PATIENCE
 
     def forbids(self) -> bool:
         """Say whether the coming round has to be plain."""
@@ -40,7 +41,7 @@ class Guard:
             self._n_paused, self._pause = self._pause - 1, min(2 * self._pause, _LONGEST_PAUSE)
             self._won_s = self._squared = self._seconds = 0.0
             self._n_rounds = 0
-            self._patience = _PAUSE
+            self._patience = _PATIENCE
             return True
         if self._n_rounds >= 4 * _TRIAL:
             self._pause = _PAUSE
