@@ -45,6 +45,8 @@ class FakeModel:
         self.n_batch = 8
         self.n_rows = 64
         self.prepares = False
+        self.goes_on = False
+        self._started: Rows | None = None
         self.tokens: list[int] = []
         self.n_decodes = 0
         self.on_decode: Callable[[int], BaseException | None] = lambda n: None
@@ -70,6 +72,14 @@ class FakeModel:
         return np.array([self.row(self.tokens[max(0, end - ORDER) : end]) for end in ends]).reshape(
             -1, self.n_vocab
         )
+
+    def start(self, tokens: Sequence[int], n_rows: int) -> None:
+        self._started = self.decode(tokens, n_rows)
+
+    def finish(self) -> Rows:
+        rows, self._started = self._started, None
+        assert rows is not None, "nothing was started"
+        return rows
 
     def row(self, history: Sequence[int]) -> Row:
         """Return the logits that follow a history."""

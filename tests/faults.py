@@ -24,6 +24,7 @@ class Faulty:
         sampler: Sampler,
         eog: Container[int],
         rng: np.random.Generator,
+        ahead: Guess | None = None,
     ) -> Verdict:
         context = list(history)
         for i, guess in enumerate(guesses):

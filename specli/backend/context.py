@@ -50,6 +50,7 @@ class LlamaContext:
         self.n_batch = min(n_batch, settings.n_ctx)
         self.n_rows = settings.n_rows
         self.prepares = self._on_gpu and not model.n_swa  # a window may be unable to drop padding
+        self.goes_on = self._on_gpu and model.is_offloaded
         self.n_vocab = model.vocabulary.n_tokens
         params = self._lib.llama_context_default_params()
         params.n_ctx = settings.n_ctx
@@ -77,6 +78,7 @@ class LlamaContext:
         self._tokens = np.ctypeslib.as_array(self._batch.token, shape)
         self._positions = np.ctypeslib.as_array(self._batch.pos, shape)
         self._wanted = np.ctypeslib.as_array(self._batch.logits, shape)
+        self._n_started = 0  # rows of the last decode
         self._address = 0  # where llama.cpp keeps the logits, and they as an array
         self._rows: Rows = np.empty((0, self.n_vocab), np.float32)
 
@@ -96,6 +98,11 @@ class LlamaContext:
             for token in tokens[:-1]:
                 self.decode([token], 1)
             tokens = tokens[-1:]
+        self.start(tokens, n_rows)
+        return self.finish() if n_rows else np.empty((0, self.n_vocab), np.float32)
+
+    def start(self, tokens: Sequence[int], n_rows: int) -> None:
+        """Begin a decode: a GPU goes on with it by itself. Raises as `decode` does."""
         start, n = self.length, len(tokens)
         if start + n > self.n_ctx:
             raise DecodeError(f"the context is full: {start} + {n} tokens of {self.n_ctx}")
@@ -114,8 +121,10 @@ class LlamaContext:
             raise Interrupted("interrupted")
         if code != 0:
             raise DecodeError(_DECODE_ERRORS.get(code) or f"llama_decode: {code} {last_errors()}")
-        if not n_rows:
-            return np.empty((0, self.n_vocab), np.float32)
+        self._n_started = n_rows
+
+    def finish(self) -> Rows:
+        """Wait for the decode that was started; return its rows."""
         address = ctypes.cast(self._lib.llama_get_logits(self.handle), ctypes.c_void_p).value
         if address is None:
             raise DecodeError("llama.cpp returned no logits")
@@ -124,7 +133,7 @@ class LlamaContext:
             logits = (ctypes.c_float * size).from_address(address)
             self._rows = np.ctypeslib.as_array(logits).reshape(self.n_rows, self.n_vocab)
             self._address = address
-        return self._rows[:n_rows]
+        return self._rows[: self._n_started]
 
     def truncate(self, length: int) -> None:
         """Drop all tokens from position `length` on. Raises CannotRewind, with nothing dropped."""

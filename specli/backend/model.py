@@ -91,6 +91,7 @@ class LlamaModel:
         _check_file(path)
         self._lib = llama()
         self.path = path
+        self._n_gpu_layers = n_gpu_layers
         stopped = False
 
         def progress(share: float, _: ctypes.c_void_p) -> bool:
@@ -115,6 +116,11 @@ class LlamaModel:
                 "if the file was downloaded, it may be incomplete: fetch it again",
             )
         self.vocabulary = Vocabulary(self._lib.llama_model_get_vocab(self.handle))
+
+    @property
+    def is_offloaded(self) -> bool:
+        """Whether all its layers are for the GPU, where there is one."""
+        return not 0 <= self._n_gpu_layers <= self.n_layers
 
     @property
     def n_ctx_train(self) -> int:

@@ -29,6 +29,7 @@ class Cache:
         self.seconds = 0.0  # spent in decodes
         self.costs: CostCurve | None = None  # learns from decodes that return logits
         self._written: list[int] = []
+        self._begun = 0.0, 0, 0, 0  # of the last start: when, tokens held, appended, decoded
 
     @property
     def tokens(self) -> list[int]:
@@ -36,8 +37,11 @@ class Cache:
         del self._written[self.model.length :]
         return self._written
 
-    def fill(self, tokens: Sequence[int], n_rows: int) -> Rows:
-        """Append tokens, at most one batch; return the logits of the last n_rows."""
+    def fill(self, tokens: Sequence[int], n_rows: int, *, beside: bool = False) -> Rows:
+        """Append tokens, at most one batch; return the logits of the last n_rows.
+
+        beside: another decode goes on meanwhile, so that the time it takes tells nothing.
+        """
         self.tokens.extend(tokens)
         started = time.perf_counter()
         try:
@@ -45,12 +49,12 @@ class Cache:
         finally:
             seconds = time.perf_counter() - started
             self.seconds += seconds
-        if self.costs and n_rows:
+        if self.costs and n_rows and not beside:
             self.costs.observe(len(tokens), seconds)
         return rows
 
-    def judge(self, tokens: Sequence[int], width: int) -> Rows:
-        """Append tokens; return the logits of all of them.
+    def start(self, tokens: Sequence[int], width: int) -> None:
+        """Append tokens, and begin to compute the logits of all of them, which `finish` returns.
 
         width: how many to decode where there is room. The last one is repeated, and what is beyond
         it dropped again.
@@ -58,7 +62,19 @@ class Cache:
         held = len(self.tokens)
         n, n_most = len(tokens), min(self.model.n_rows, self.model.n_ctx - held)
         width = max(n, min(width, n_most))
-        rows = self.fill([*tokens, *[tokens[-1]] * (width - n)], width)
+        padded = [*tokens, *[tokens[-1]] * (width - n)]
+        self._written.extend(padded)
+        self._begun = time.perf_counter(), held, n, width
+        self.model.start(padded, width)
+
+    def finish(self) -> Rows:
+        """Return the logits of the tokens of the last start, once they are computed."""
+        started, held, n, width = self._begun
+        rows = self.model.finish()
+        seconds = time.perf_counter() - started
+        self.seconds += seconds
+        if self.costs:
+            self.costs.observe(width, seconds)
         self.rewind(held + n)
         return rows[:n]
 

@@ -50,6 +50,7 @@ class Decoder:
         self.drafter = drafter
         self.lookup = lookup
         self.history: list[int] = []
+        self._ahead: list[Guess] = []  # what follows the history, guessed while the target decoded
         self.planner = planner
         self.sampler = sampler
         self.eog = eog
@@ -63,6 +64,7 @@ class Decoder:
         caller may stop asking at any time: the next call finds consistent caches.
         """
         self.history = list(prompt)
+        self._ahead = []
         self.sampler.begin(len(self.history))
         try:
             yield from self._prefill()
@@ -79,6 +81,7 @@ class Decoder:
     def cut(self, length: int) -> None:
         """Forget the history from position `length` on; its last token becomes the pending one."""
         del self.history[length:]
+        self._ahead = []
         self.target.rewind(length - 1)
         if self.lookup:
             self.lookup.prefill(self.history)
@@ -115,19 +118,27 @@ class Decoder:
         started = time.perf_counter()
         draft_s, target_s = self._draft_s, self.target.seconds
         room = self.target.model.n_ctx - len(self.history)
-        guesses = self._guesses(room if left is None else min(room, left - 1))
+        limit = room if left is None else min(room, left - 1)
+        guesses = self._guesses(limit)
         self._check()
+        draft_s = self._draft_s - draft_s
         pending = [self.history[-1], *(guess.token for guess in guesses)]
-        rows = self.target.judge(pending, self.planner.width(len(pending)))
-        verdict = verify(rows, guesses, self.history, self.sampler, self.eog, self._rng)
+        width = self.planner.width(len(pending))
+        self.target.start(pending, width)
+        ahead = self._guesses_ahead(guesses, limit, width)
+        rows = self.target.finish()
+        proposed = ahead[0] if ahead else None
+        verdict = verify(rows, guesses, self.history, self.sampler, self.eog, self._rng, proposed)
         tokens = (*(guess.token for guess in guesses[: verdict.n_accepted]), verdict.token)
         self.history.extend(tokens)
         self.target.rewind(len(self.history) - 1)
+        if tokens[len(guesses) :] == tuple(guess.token for guess in ahead[:1]):
+            self._ahead = ahead[1:]
         if self.lookup:
             self.lookup.observe(self.history, len(tokens))
         if self.drafter:
-            self.drafter.observe(self.history, len(tokens))
-        draft_s = self._draft_s - draft_s
+            followed = [*self.history, *(guess.token for guess in self._ahead)]
+            self.drafter.observe(followed, len(tokens) + len(self._ahead))
         target_s = self.target.seconds - target_s
         host_s = time.perf_counter() - started - draft_s - target_s
         seconds = draft_s, target_s, host_s
@@ -139,10 +150,15 @@ class Decoder:
         """Collect the guesses of a round, at most `limit`, as the planner buys them."""
         guesses: list[Guess] = []
         context = list(self.history)
+        ahead, self._ahead = self._ahead, []
         self.planner.begin(limit)
         while len(guesses) < limit:
-            guess = self.lookup.guess(context) if self.lookup else None
-            n_behind = self.drafter.n_behind(context) if self.drafter else None
+            guess, n_behind = None, None
+            if len(guesses) < len(ahead):
+                guess = ahead[len(guesses)]
+            else:
+                guess = self.lookup.guess(context) if self.lookup else None
+                n_behind = self.drafter.n_behind(context) if self.drafter else None
             choice = self.planner.choose(guess, n_behind)
             if choice == "draft" and self.drafter:
                 guess = self.drafter.guess(context)
@@ -157,6 +173,27 @@ class Decoder:
                 break
         del guesses[self.planner.n_worth(guesses) :]
         return guesses
+
+    def _guesses_ahead(self, guesses: Sequence[Guess], limit: int, width: int) -> list[Guess]:
+        """Guess what comes after the guesses, while the target judges them.
+
+        The first is what the target's own token may turn out to be; the others then begin the next
+        round. Where it is another one, or a guess is rejected, they were made for nothing.
+        """
+        ahead: list[Guess] = []
+        if not (guesses and self.drafter and self.target.model.goes_on):
+            return ahead
+        context = [*self.history, *(guess.token for guess in guesses)]
+        started = time.perf_counter()
+        while len(guesses) + len(ahead) <= limit and context[-1] not in self.eog:
+            seconds = time.perf_counter() - started
+            if self._interrupted() or not self.planner.goes_ahead(len(ahead), width, seconds):
+                break
+            if self.drafter.n_behind(context) != 1:
+                break
+            ahead.append(self.drafter.guess(context, beside=True))
+            context.append(ahead[-1].token)
+        return ahead
 
     @property
     def _draft_s(self) -> float:

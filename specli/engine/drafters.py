@@ -57,13 +57,13 @@ class ModelDrafter:
         n_held = len(self.cache.tokens)
         return len(context) - n_held if self._can_follow(context, n_held) else None
 
-    def guess(self, context: Sequence[int]) -> Guess:
+    def guess(self, context: Sequence[int], *, beside: bool = False) -> Guess:
         """Draw the token after a context that begins with the tokens in the cache."""
         n_held, n_batch = len(self.cache.tokens), self.cache.model.n_batch
         while len(context) - n_held > n_batch:
             self.cache.fill(context[n_held : n_held + n_batch], 0)
             n_held += n_batch
-        row = self.cache.fill(context[n_held:], 1)[0, : self._n_vocab]
+        row = self.cache.fill(context[n_held:], 1, beside=beside)[0, : self._n_vocab]
         q = self._sampler.dist(row, context)
         best = int(q.weights.argmax())
         token = int(q.ids[best]) if self._greedy else q.draw(self._rng)

@@ -22,6 +22,7 @@ _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can gu
 _PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes some 0.4 ms
 _KEPT = tuple(width for width in WIDTHS if width <= _HORIZON)
 _MARGIN = 0.06  # by which a round with guesses has to promise more than one without
+_BESIDE_GAIN = 0.2
 _PROBES = 0.015  # share of the time that may go into looking whether drafting pays again
 
 
@@ -52,6 +53,10 @@ class FixedPlanner:
     def n_worth(self, guesses: Sequence[Guess]) -> int:
         """Keep all."""
         return len(guesses)
+
+    def goes_ahead(self, n_ahead: int, width: int, seconds: float) -> bool:
+        """Guess one token ahead, whatever time it takes: a seed gives the same text again."""
+        return n_ahead < 1
 
     def width(self, n_tokens: int) -> int:
         """Decode what is there."""
@@ -97,6 +102,8 @@ class AutoPlanner:
         self._seen: Guess | None = None  # the guess that was not kept
         self._last = 0  # the width of the last round
         self._behind_s = 0.0  # what a draft's first guess costs more than others, spread out
+        self._ahead_s = 0.0  # since the target began to decode, when it was last asked
+        self._beside_s = 0.0  # of a guess that is made meanwhile
         self._turn = 0
         self._n_planned = 0  # rounds since the last plan
         self._missed = [0.0] * len(_KEPT)  # by not having kept another width
@@ -175,6 +182,14 @@ class AutoPlanner:
         reached = accumulate(self._path, initial=0.0)
         values = [tokens + stop for tokens, stop in zip(reached, self._stop, strict=False)]
         return max(range(n_drawn, len(values)), key=values.__getitem__)
+
+    def goes_ahead(self, n_ahead: int, width: int, seconds: float) -> bool:
+        """Guess ahead as long as the next guess will be there before the target is done."""
+        if n_ahead:
+            took_s = seconds - self._ahead_s
+            self._beside_s += (_BESIDE_GAIN if self._beside_s else 1.0) * (took_s - self._beside_s)
+        self._ahead_s = seconds
+        return seconds + self._beside_s <= self._target.at(width)
 
     def width(self, n_tokens: int) -> int:
         """Return the width that is kept at present, or the next one where that is too small."""

@@ -189,6 +189,10 @@ class Model(Protocol):
         """
 
     @property
+    def goes_on(self) -> bool:
+        """Whether a decode that was started goes on by itself, so that others may run beside it."""
+
+    @property
     def n_vocab(self) -> int:
         """Tokens that this model knows: ids 0 to n_vocab - 1."""
 
@@ -202,6 +206,12 @@ class Model(Protocol):
         The rows are a view that the next decode overwrites. Raises DecodeError or Interrupted;
         `length` then says how many of the tokens were appended all the same.
         """
+
+    def start(self, tokens: Sequence[int], n_rows: int) -> None:
+        """Begin such a decode. `finish` has to come before anything else is asked."""
+
+    def finish(self) -> Rows:
+        """Wait for the decode that was started; return its rows."""
 
     def truncate(self, length: int) -> None:
         """Drop all tokens from position `length` on; 0 always works. Raises CannotRewind."""
@@ -223,8 +233,11 @@ class Drafter(Protocol):
     def n_behind(self, context: Sequence[int]) -> int | None:
         """Return how many tokens it has to decode for its next guess; None where it is silent."""
 
-    def guess(self, context: Sequence[int]) -> Guess:
-        """Guess what follows a context: the text as it was last observed, and guesses."""
+    def guess(self, context: Sequence[int], *, beside: bool = False) -> Guess:
+        """Guess what follows a context: the text as it was last observed, and guesses.
+
+        beside: the target is decoding meanwhile, which slows both.
+        """
 
     def observe(self, history: Sequence[int], n_new: int) -> None:
         """Learn what became of the last guesses: only the last n_new tokens are new or changed."""
@@ -286,6 +299,12 @@ class Planner(Protocol):
 
     def n_worth(self, guesses: Sequence[Guess]) -> int:
         """Return how many of the guesses to verify, now that there are no more."""
+
+    def goes_ahead(self, n_ahead: int, width: int, seconds: float) -> bool:
+        """Say whether to draft on while the target decodes.
+
+        n_ahead: guesses made so. width: tokens that the target decodes, since so many seconds.
+        """
 
     def width(self, n_tokens: int) -> int:
         """Return how many tokens the target is to decode for n_tokens: so many, or some beside."""

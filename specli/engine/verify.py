@@ -18,13 +18,14 @@ def verify(
     sampler: Sampler,
     eog: Container[int],
     rng: np.random.Generator,
+    ahead: Guess | None = None,
 ) -> Verdict:
     """Judge guesses by the target's logits.
 
     rows: (len(guesses) + 1, n_vocab), the target's logits before each guess and after the last.
     The first i guesses or more are kept with probability share_i = min(1, share_(i-1) p(x_i) /
     q(x_i)), share_0 = 1. After all of them comes a bonus token from p, after fewer a draw from the
-    residual norm(max(0, share_i p - q)). How many guesses there are may depend on what they are:
+    residual norm(max(0, share_i p - q)). ahead: what the bonus token should be, if it may. How many guesses there are may depend on what they are:
     each prefix of them has its share whether another guess follows or not.
     """
     n_judged = next((i + 1 for i, guess in enumerate(guesses) if guess.token in eog), len(guesses))
@@ -49,7 +50,21 @@ def verify(
         return Verdict(n_kept, residual(p, q, share).draw(rng), tuple(seen))
     if context[-1] in eog and n_judged:
         return Verdict(n_judged - 1, context[-1], tuple(seen))
-    return Verdict(n_judged, sampler.dist(rows[n_judged], context).draw(rng), tuple(seen))
+    bonus = coupled(sampler.dist(rows[n_judged], context), ahead, rng)
+    return Verdict(n_judged, bonus, tuple(seen))
+
+
+def coupled(p: Dist, guess: Guess | None, rng: np.random.Generator) -> int:
+    """Draw from p what a guess drawn from its q has guessed, as often as p allows.
+
+    That is p's own distribution: what is accepted and what is drawn in place of the rest add up.
+    """
+    if guess is None:
+        return p.draw(rng)
+    q = guess.q or certain(guess.token)
+    if rng.random() * q.prob(guess.token) < p.prob(guess.token):
+        return guess.token
+    return residual(p, q, 1.0).draw(rng)
 
 
 def residual(p: Dist, q: Dist, share: float) -> Dist:

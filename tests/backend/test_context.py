@@ -67,13 +67,15 @@ def test_more_are_decoded_than_are_judged_and_dropped_again(tiny: Path) -> None:
     ):
         cache = Cache(padded)
         for n in (2, 3, 4, 5, 8):
-            rows = cache.judge(TEXT[:n], 6)
+            cache.start(TEXT[:n], 6)
+            rows = cache.finish()
             np.testing.assert_allclose(rows, plain.decode(TEXT[:n], n), atol=0.01)
             assert len(cache.tokens) == padded.length == plain.length
         rest = (TEXT * 3)[: 253 - plain.length]
         cache.fill(rest, 0)
         plain.decode(rest, 0)
-        rows = cache.judge(TEXT[:3], 8)  # to the very end of the context
+        cache.start(TEXT[:3], 8)  # to the very end of the context
+        rows = cache.finish()
         np.testing.assert_allclose(rows, plain.decode(TEXT[:3], 3), atol=0.01)
         assert padded.length == 256
 
@@ -187,3 +189,27 @@ def test_a_broken_off_prompt_leaves_no_half_computed_tokens(
         left[0] = 10**9
         list(cache.sync(text))
         np.testing.assert_allclose(cache.fill([7], 1), wanted, atol=0.01)
+
+
+def test_a_decode_can_be_started_and_others_done_before_its_rows_are_read(tiny: Path) -> None:
+    with (
+        context(tiny / "target.gguf") as started,
+        context(tiny / "target.gguf") as other,
+        context(tiny / "target.gguf") as plain,
+    ):
+        started.start(TEXT[:5], 3)
+        assert started.length == 5
+        other.decode(TEXT[5:9], 1)
+        np.testing.assert_allclose(started.finish(), plain.decode(TEXT[:5], 3), atol=0.01)
+        assert not started.goes_on
+
+
+def test_only_where_all_is_on_a_gpu_a_decode_goes_on_by_itself(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(llama(), "llama_supports_gpu_offload", lambda: True)
+    for n_gpu_layers, goes_on in ((-1, True), (99, True), (0, False), (1, False)):
+        with LlamaModel(tiny / "target.gguf", n_gpu_layers) as model:
+            settings = ContextSettings(n_ctx=64, n_rows=4, n_threads=1)
+            with LlamaContext(model, settings) as opened:
+                assert opened.goes_on == goes_on
