@@ -125,4 +125,5 @@ class LogitSampler:
         peaks = row[: len(row) // size * size].reshape(-1, size).max(axis=1)
         if len(peaks) <= k:
             return np.arange(len(row))
-        return (row >= np.partition(peaks, -k)[-k]).nonzero()[0]
+        least: np.float32 = np.partition(peaks, -k)[-k]
+        return (row >= least).nonzero()[0]
