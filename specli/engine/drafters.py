@@ -112,6 +112,7 @@ class NgramDrafter:
         """sizes: the n of the n-grams, the longest first."""
         self._sizes = sizes
         self._text: list[int] = []
+        self._n_prompt = 0  # tokens of it that the answer follows
         # n-gram -> follower -> how often, and the position of its last occurrence
         self._followers: dict[tuple[int, ...], dict[int, tuple[int, int]]] = {}
 
@@ -121,6 +122,7 @@ class NgramDrafter:
             self._text = []
             self._followers = {}
         self.observe(prompt, len(prompt) - len(self._text))
+        self._n_prompt = len(prompt)
 
     def guess(self, context: Sequence[int]) -> Guess | None:
         """Return the likeliest continuation of the text, the guesses so far being part of it."""
@@ -130,7 +132,9 @@ class NgramDrafter:
                 token, (count, at) = max(followers.items(), key=_frequency)
                 n_seen = sum(count for count, _ in followers.values())
                 length = n + self._n_more(context, at, n)
-                return Guess(token, None, _confidence(length, count, n_seen), self.name)
+                rates = _COPIED if at < self._n_prompt else _REPEATED
+                confidence = _confidence(rates, length, count / n_seen)
+                return Guess(token, None, confidence, self.name)
         return None
 
     def observe(self, history: Sequence[int], n_new: int) -> None:
@@ -153,15 +157,20 @@ class NgramDrafter:
 
 
 _LONGEST = 32
-# Acceptance by the length of the match, where it was always followed by the same token.
-_RATES = (32, 0.97), (16, 0.94), (8, 0.88), (4, 0.7), (2, 0.5), (1, 0.25)
+# Acceptance by the length of the match, where it was always followed by the same token: what is
+# copied from the prompt goes on for long, what repeats the answer's own form soon has other values.
+_COPIED = (32, 0.99), (16, 0.97), (8, 0.95), (4, 0.7), (2, 0.5), (1, 0.25)
+_REPEATED = (32, 0.9), (8, 0.85), (4, 0.7), (2, 0.5), (1, 0.25)
 
 
 def _frequency(follower: tuple[int, tuple[int, int]]) -> tuple[int, int]:
     return follower[1]
 
 
-def _confidence(length: int, count: int, n_seen: int) -> float:
-    """Return roughly how often such a guess was right in edited, extracted and new text."""
-    alone = next(rate for least, rate in _RATES if length >= least)
-    return alone * (count / n_seen) ** 2
+def _confidence(rates: Sequence[tuple[int, float]], length: int, share: float) -> float:
+    """Return roughly how often such a guess was right in edited, extracted and new text.
+
+    share: how often the n-gram went on like this.
+    """
+    alone = next(rate for least, rate in rates if length >= least)
+    return alone * share**2

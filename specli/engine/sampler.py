@@ -11,9 +11,8 @@ from specli.engine.types import Dist, Row, certain
 from specli.errors import DecodeError
 from specli.settings import SamplingSettings
 
-# Logits below the best: what is nearer is looked at first. Top-k of a token that is certain has to
-# reach far, where much is possible the nearest will do; top-p seldom wants more than the middle.
-REACHES = 5.0, 10.0, 20.0
+TOP_P_REACH = 10.0  # logits below the best: top-p seldom wants more than what is nearer
+_BLOCK = 512  # most tokens whose largest logit is looked at first
 DRAFT_NEAR = 8.0  # all that a draft proposes is nearer: the rest is never missed (docs/adr/0008)
 # Sums of weights within which float32 tells apart what matters, however logits are shifted.
 _LEAST_TOTAL, _MOST_TOTAL = 1e-6, 1e30
@@ -50,7 +49,7 @@ class LogitSampler:
         self._ids = np.arange(n_vocab, dtype=np.int32)
         self._floor = np.float32(log(settings.min_p) if settings.min_p else -np.inf)
         self._sorts = settings.top_k > 0 or settings.top_p < 1.0
-        self._reach = np.float32(-REACHES[1]) if self._sorts else self._floor
+        self._reach = np.float32(-TOP_P_REACH) if self._sorts else self._floor
         # A tiny temperature makes all but the best impossible; float32 must not overflow for it.
         self._scale = min(1.0 / settings.temperature, 1e30) if settings.temperature else 0.0
 
@@ -120,8 +119,11 @@ class LogitSampler:
         """Return the tokens that are worth a look, increasing: all that top-k wants are there."""
         if not self._settings.top_k:
             return (row >= best + self._reach).nonzero()[0]  # much faster than a mask as an index
-        for reach in REACHES:
-            near = (row >= best - np.float32(reach)).nonzero()[0]
-            if len(near) >= self._settings.top_k:
-                return near
-        return np.arange(len(row))
+        # Where k blocks of tokens have something so large, k tokens have.
+        k = self._settings.top_k
+        size = min(_BLOCK, max(1, len(row) // (2 * k)))
+        peaks = row[: len(row) // size * size].reshape(-1, size).max(axis=1)
+        if len(peaks) <= k:
+            return np.arange(len(row))
+        least: np.float32 = np.partition(peaks, -k)[-k]
+        return (row >= least).nonzero()[0]
