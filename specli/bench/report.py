@@ -1,7 +1,8 @@
 """The page of a benchmark, made of its records and nothing else."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from statistics import median
 
@@ -83,21 +84,22 @@ def row(category: str, runs: Sequence[Run], gains: Mapping[str, float]) -> Row:
 
 def _later(runs: Iterable[Run]) -> float | None:
     """Return what auto gains over plain decoding after the first tokens, by their rounds."""
-    found: dict[str, dict[str, list[float]]] = {PLAIN.name: {}, AUTO.name: {}}
-    for run in runs:
-        rounds = run.rounds
-        before = accumulate(rounds.n_tokens, initial=0)
-        at = next((i for i, n in enumerate(before) if n >= _LATER), len(rounds.n_tokens))
-        seconds = sum(
-            sum(column[at:]) for column in (rounds.draft_s, rounds.target_s, rounds.host_s)
-        )
-        if run.contestant in found and seconds:
-            speed = sum(rounds.n_tokens[at:]) / seconds
-            found[run.contestant].setdefault(run.prompt_id, []).append(speed)
-    plain, auto = found[PLAIN.name], found[AUTO.name]
+    found = speeds(rest for run in runs if (rest := _rest(run)))
+    plain, auto = (found.get(name, {}) for name in (PLAIN.name, AUTO.name))
     if not auto or auto.keys() != plain.keys():
         return None
-    return mean(mean(auto[prompt]) / mean(plain[prompt]) for prompt in auto)
+    return mean(auto[prompt] / plain[prompt] for prompt in auto)
+
+
+def _rest(run: Run) -> Run | None:
+    """Return a run without its first tokens; None where nothing is left, or known of rounds."""
+    rounds = run.rounds
+    before = list(accumulate(rounds.n_tokens, initial=0))
+    at = bisect_left(before, _LATER)
+    tokens = before[-1] - before[at] if at < len(before) else 0
+    columns = rounds.draft_s, rounds.target_s, rounds.host_s
+    seconds = sum(sum(column[at:]) for column in columns)
+    return replace(run, tokens=tokens, seconds=seconds) if tokens else None
 
 
 def total(rows: Sequence[Row]) -> Row:
