@@ -1,11 +1,13 @@
 """The page of a benchmark, made of its records and nothing else."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from statistics import median
 
 from specli.bench.clairvoyant import Costs, least_seconds
-from specli.bench.contest import FINALISTS, PLAIN, SCREEN_TOKENS, mean, ranking, speeds
+from specli.bench.contest import AUTO, FINALISTS, PLAIN, SCREEN_TOKENS, mean, ranking, speeds
 from specli.bench.records import Foresight, Passes, Records, Run, Setup
 from specli.errors import UsageError
 from specli.text import human_size
@@ -13,7 +15,9 @@ from specli.text import human_size
 _HEAD = (
     *("category", "plain t/s", "auto t/s", "auto / plain", "best k", "t/s", "auto / best k"),
     *("best peer", "t/s", "auto / peer", "bound / plain", "share of the bound"),
+    "auto / plain, later",
 )
+_LATER = 64  # tokens after which auto has found out what its draft is worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class Row:
     peer: tuple[str, float] | None
     bound: float | None  # its gain over plain
     share: float | None  # how much of this gain auto has
+    later: float | None  # auto against plain after the first _LATER tokens
 
 
 def report(name: str, records: Records) -> str:
@@ -74,7 +79,27 @@ def row(category: str, runs: Sequence[Run], gains: Mapping[str, float]) -> Row:
     if greedy and prompts <= gains.keys():
         bound = mean(gains[prompt] for prompt in prompts)
         share = auto / plain / bound if auto and plain else None
-    return Row(category, plain, auto, best("k="), best("peer "), bound, share)
+    return Row(category, plain, auto, best("k="), best("peer "), bound, share, _later(runs))
+
+
+def _later(runs: Iterable[Run]) -> float | None:
+    """Return what auto gains over plain decoding after the first tokens, by their rounds."""
+    found = speeds(rest for run in runs if (rest := _rest(run)))
+    plain, auto = (found.get(name, {}) for name in (PLAIN.name, AUTO.name))
+    if not auto or auto.keys() != plain.keys():
+        return None
+    return mean(auto[prompt] / plain[prompt] for prompt in auto)
+
+
+def _rest(run: Run) -> Run | None:
+    """Return a run without its first tokens; None where nothing is left, or known of rounds."""
+    rounds = run.rounds
+    before = list(accumulate(rounds.n_tokens, initial=0))
+    at = bisect_left(before, _LATER)
+    tokens = before[-1] - before[at] if at < len(before) else 0
+    columns = rounds.draft_s, rounds.target_s, rounds.host_s
+    seconds = sum(sum(column[at:]) for column in columns)
+    return replace(run, tokens=tokens, seconds=seconds) if tokens else None
 
 
 def total(rows: Sequence[Row]) -> Row:
@@ -96,6 +121,7 @@ def total(rows: Sequence[Row]) -> Row:
         ("", peer) if peer else None,
         over([row.bound for row in rows]),
         over([row.share for row in rows]),
+        over([row.later for row in rows]),
     )
 
 
@@ -139,7 +165,8 @@ def _setup(setup: Setup, runs: Sequence[Run], most: int) -> list[str]:
         f" A speed is the geometric mean over a category's prompts. {chosen}",
         "The bound is the least time for the target's own greedy text when it is known beforehand"
         " how far each guess will be right, over the passes below. Its share is auto's gain over"
-        " plain decoding divided by the bound's, so that a neighbour's load hits both.",
+        " plain decoding divided by the bound's, so that a neighbour's load hits both."
+        f" Later: of the rounds after the first {_LATER} tokens, by which a planner has learned.",
     ]
 
 
@@ -152,7 +179,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         *(row.category, _speed(row.plain), _speed(row.auto), ratio(row.plain)),
         *(fixed[0], _speed(fixed[1]), ratio(fixed[1])),
         *(peer[0].removeprefix("peer "), _speed(peer[1]), ratio(peer[1])),
-        *(_speed(row.bound), _speed(row.share)),
+        *(_speed(row.bound), _speed(row.share), _speed(row.later)),
     )
 
 

@@ -1,5 +1,6 @@
 """Contests with a runner of known speeds: who runs, what is kept, what the page says."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from specli.bench.contest import AUTO, PLAIN, Contest, Entry, Plan, entries, rotated
 from specli.bench.prompts import Prompt
 from specli.bench.record_files import Recorder, load
-from specli.bench.records import Foresight, ModelFile, Passes, Records, Run, Setup
+from specli.bench.records import Foresight, ModelFile, Passes, Records, Rounds, Run, Setup
 from specli.bench.report import report
 from specli.errors import UsageError
 
@@ -15,6 +16,16 @@ FILES = ModelFile("t.gguf", 2000), (ModelFile("d.gguf", 500),)
 SETUP = Setup("CPU", 2, 2, "0.1", "abc", "llama 1", *FILES, "run it", peer="0.5")
 PROMPTS = tuple(Prompt(f"{c}-{i}", c, "...") for c in ("code", "story") for i in (1, 2, 3))
 PLAN = Plan(entries([1, 2, 3, 4, 6], True, []), PROMPTS, ("code",), (0.0, 1.0), 2, 200, 1, 7, False)
+
+
+def rounds(n: int, seconds: Sequence[float]) -> Rounds:
+    """Return rounds of n tokens each."""
+    of, none = len(seconds), (0.0,) * len(seconds)
+    return Rounds((n - 1,) * of, (n - 1,) * of, (n,) * of, none, tuple(seconds), none, ("",) * of)
+
+
+# auto needs 64 tokens to find out that it is four times as fast.
+ROUNDS = {"plain": rounds(1, [0.1] * 200), "auto": rounds(4, [0.4] * 16 + [0.1] * 34)}
 
 
 class FakeRunner:
@@ -43,6 +54,7 @@ class FakeRunner:
             tokens=max_tokens,
             seconds=max_tokens / speed,
             answer=(1, 2, 3) if entry == PLAIN else (),
+            rounds=ROUNDS.get(entry.group, Rounds()),
         )
 
     def key(
@@ -123,8 +135,8 @@ def test_the_page_tells_who_won(tmp_path: Path) -> None:
     cells = (
         "| code | 10.00 | 20.00 | 2.00 | k=6 | 16.00 | 1.25 | n_max=16 p_min=0.75 | 12.35 | 1.62 |"
     )
-    assert f"{cells} 4.00 | 0.50 |" in page
-    assert f"{cells} - | - |" in page  # temperature 1 has no bound
+    assert f"{cells} 4.00 | 0.50 | 4.00 |" in page
+    assert f"{cells} - | - | 4.00 |" in page  # temperature 1 has no bound
     assert "| geometric mean | 10.00 | 20.00 | 2.00 |  | 16.00 | 1.25 |  | 12.35 | 1.62 |" in page
     assert "run it" in page
     assert "| of one row | 1.00 | 1.00 | 1.00 |" in page
@@ -135,7 +147,7 @@ def test_the_page_leaves_open_what_did_not_run(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     plan = Plan(entries([3], False, ["fixed"]), PROMPTS, ("code",), (1.0,), 1, 9, 1, 7, False)
     hold(path, FakeRunner(), plan)
-    line = "| code | - | - | - | k=3 | 13.00 | - | - | - | - | - | - |"
+    line = "| code | - | - | - | k=3 | 13.00 | - | - | - | - | - | - | - |"
     assert line in report("name", load(path))
     path.write_text("")
     with pytest.raises(UsageError, match="no runs"):

@@ -152,11 +152,35 @@ def test_a_tiny_temperature_is_the_arg_max(row: Row, temperature: float) -> None
     assert got.prob(int(row.argmax())) == 1.0
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf])
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_a_model_that_computes_no_numbers_is_an_error(row: Row, temperature: float) -> None:
-    row[3] = np.nan
+@pytest.mark.parametrize("top_k", [0, 40])
+def test_a_model_that_computes_no_numbers_is_an_error(
+    row: Row, top_k: int, temperature: float, number: float
+) -> None:
+    row[3] = number
     with pytest.raises(DecodeError, match="instead of logits"):
-        dist(row, [], temperature=temperature)
+        dist(row, [], temperature=temperature, top_k=top_k)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("shift", [-1e4, -90.0, -30.0, 60.0, 90.0, 1e4])
+@pytest.mark.parametrize("temperature", [0.2, 1.0, 1.7])
+def test_only_differences_of_logits_matter(row: Row, temperature: float, shift: float) -> None:
+    moved = row + np.float32(shift)
+    wanted = FakeSampler(temperature).dist(moved, [])
+    got = dist(moved, [], temperature=temperature)
+    np.testing.assert_allclose(dense(got), dense(wanted), rtol=1e-4, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 2, 39, 40, 41, 80, 511, 512, 513, 5000, 40_961])
+@pytest.mark.parametrize("top_k", [1, 3, 40])
+def test_top_k_finds_the_largest_wherever_they_stand(n: int, top_k: int) -> None:
+    rng = np.random.default_rng(n)
+    for row in (rng.normal(0, 3, n), np.arange(n) / 100, np.arange(n)[::-1] / 100):
+        settings = SamplingSettings(1.0, top_k, 1.0, 0.0)
+        got = LogitSampler(settings, n).dist(row.astype(np.float32), [])
+        assert got.ids.tolist() == sorted(np.argsort(-row)[:top_k].tolist())
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 1.7])
