@@ -25,8 +25,9 @@ def verify(
     rows: (len(guesses) + 1, n_vocab), the target's logits before each guess and after the last.
     The first i guesses or more are kept with probability share_i = min(1, share_(i-1) p(x_i) /
     q(x_i)), share_0 = 1. After all of them comes a bonus token from p, after fewer a draw from the
-    residual norm(max(0, share_i p - q)). ahead: what the bonus token should be, if it may. How many guesses there are may depend on what they are:
-    each prefix of them has its share whether another guess follows or not.
+    residual norm(max(0, share_i p - q)). How many guesses there are may depend on what they are:
+    each prefix of them has its share whether another guess follows or not. ahead: what the bonus
+    token should be, as often as it may.
     """
     n_judged = next((i + 1 for i, guess in enumerate(guesses) if guess.token in eog), len(guesses))
     context = list(history)
