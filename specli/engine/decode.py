@@ -139,14 +139,14 @@ class Decoder:
         started, draft_s = time.perf_counter(), self._draft_s
         room = self.target.model.n_ctx - len(self.history)
         limit = room if left is None else min(room, left - 1)
-        guesses = self._guesses(limit)
+        guesses, dropped = self._guesses(limit)
         self._check()
         draft_s = self._draft_s - draft_s
         pending = [self.history[-1], *(guess.token for guess in guesses)]
         width = self.planner.width(len(pending))
         host_s = time.perf_counter() - started - draft_s
         self.target.start(pending, width)
-        ahead = self._guesses_ahead(guesses, limit, width)
+        ahead = self._guesses_ahead(guesses, dropped, limit, width)
         self._begun = _Begun(guesses, ahead, draft_s, host_s, time.perf_counter())
 
     def _finish(self) -> Round:
@@ -174,9 +174,13 @@ class Decoder:
         self.planner.observe(done)
         return done
 
-    def _guesses(self, limit: int) -> list[Guess]:
-        """Collect the guesses of a round, at most `limit`, as the planner buys them."""
+    def _guesses(self, limit: int) -> tuple[list[Guess], Guess | None]:
+        """Collect the guesses of a round, at most `limit`, as the planner buys them.
+
+        Returns as well the guess that would follow them, where one was made and not kept.
+        """
         guesses: list[Guess] = []
+        dropped = None
         context = list(self.history)
         ahead, self._ahead = self._ahead, []
         self.planner.begin(limit)
@@ -192,6 +196,7 @@ class Decoder:
                 guess = self.drafter.guess(context)
                 self._check()
                 if not self.planner.keeps(guess):
+                    dropped = guess
                     break
             if choice == "stop" or guess is None:
                 break
@@ -199,28 +204,32 @@ class Decoder:
             context.append(guess.token)
             if guess.token in self.eog:
                 break
-        del guesses[self.planner.n_worth(guesses) :]
-        return guesses
+        if (n_worth := self.planner.n_worth(guesses)) < len(guesses):
+            return guesses[:n_worth], None
+        return guesses, dropped
 
-    def _guesses_ahead(self, guesses: Sequence[Guess], limit: int, width: int) -> list[Guess]:
+    def _guesses_ahead(
+        self, guesses: Sequence[Guess], dropped: Guess | None, limit: int, width: int
+    ) -> list[Guess]:
         """Guess what comes after the guesses, while the target judges them.
 
         The first is what the target's own token may turn out to be; the others then begin the next
         round. Where it is another one, or a guess is rejected, they were made for nothing.
         """
-        ahead: list[Guess] = []
-        if not (guesses and self.drafter and self.target.model.goes_on):
-            return ahead
-        context = [*self.history, *(guess.token for guess in guesses)]
-        started = time.perf_counter()
+        ahead = [dropped] if dropped else []
+        if not ((guesses or ahead) and self.drafter and self.target.model.goes_on):
+            return []
+        context = [*self.history, *(guess.token for guess in (*guesses, *ahead))]
+        started, n_made = time.perf_counter(), 0
         while len(guesses) + len(ahead) <= limit and context[-1] not in self.eog:
             seconds = time.perf_counter() - started
-            if self._interrupted() or not self.planner.goes_ahead(len(ahead), width, seconds):
+            if self._interrupted() or not self.planner.goes_ahead(n_made, width, seconds):
                 break
             if self.drafter.n_behind(context) != 1:
                 break
             ahead.append(self.drafter.guess(context, beside=True))
             context.append(ahead[-1].token)
+            n_made += 1
         return ahead
 
     @property
