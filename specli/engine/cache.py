@@ -65,8 +65,8 @@ class Cache:
         finally:
             seconds = time.perf_counter() - started
             self.seconds += seconds
-        if self.costs and n_rows and not beside:
-            self.costs.observe(len(tokens), seconds)
+        if self.costs and n_rows:
+            self.costs.observe(len(tokens), None if beside else seconds)
         return rows
 
     def start(self, tokens: Sequence[int], width: int) -> None:
@@ -84,10 +84,11 @@ class Cache:
         self.model.start(padded, width)
         self._begun = _Begun(held + n, n, width, started, time.perf_counter())
 
-    def finish(self, others_s: float = 0.0) -> Rows:
+    def finish(self, others_s: float = 0.0, *, slowed: bool = False) -> Rows:
         """Return the logits of the tokens of the last start, once they are computed.
 
         others_s: what others did meanwhile. It counts only as far as the decode took so long.
+        slowed: by decodes beside it, so that the time it took tells nothing.
         """
         assert self._begun
         begun, self._begun = self._begun, None
@@ -104,8 +105,9 @@ class Cache:
             self.seconds += seconds
             self._usual_s[begun.width] = seconds
             if self.costs:
-                self.costs.observe(begun.width, seconds)
-        self.rewind(begun.length)
+                self.costs.observe(begun.width, None if slowed else seconds)
+        if begun.width > begun.n:
+            self.rewind(begun.length)
         return rows[: begun.n]
 
     def abandon(self) -> None:

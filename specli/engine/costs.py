@@ -66,10 +66,13 @@ class CostCurve:
             return self.at(N_MAX) * n / N_MAX
         return float(self._base[n]) * exp(self._level + self._correction(n))
 
-    def observe(self, n: int, seconds: float) -> None:
-        """Learn from one decode of n tokens."""
+    def observe(self, n: int, seconds: float | None) -> None:
+        """Learn from one decode of n tokens. seconds: None where something else slowed it."""
         self._n_same = self._n_same + 1 if n == self._last else 0
         self._last = n
+        if seconds is None:
+            self._n_same = _N_NEW  # a change that was not seen is not taken for a cheap one
+            return
         if not 1 <= n <= N_MAX or seconds < _LEAST_S:
             return
         if self.switch_s and self._n_same < _N_NEW:

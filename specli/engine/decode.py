@@ -147,19 +147,22 @@ class Decoder:
         host_s = time.perf_counter() - started - draft_s
         self.target.start(pending, width)
         ahead = self._guesses_ahead(guesses, dropped, limit, width)
-        self._begun = _Begun(guesses, ahead, draft_s, host_s, time.perf_counter())
+        n_beside = len(ahead) - bool(dropped and ahead)
+        self._begun = _Begun(guesses, ahead, n_beside, draft_s, host_s, time.perf_counter())
 
     def _finish(self) -> Round:
         """Judge the guesses of the round that was begun, and learn from it."""
         begun, target_s = self._begun, self.target.seconds
-        rows = self.target.finish(time.perf_counter() - begun.at)
+        others_s = time.perf_counter() - begun.at
+        rows = self.target.finish(others_s, slowed=begun.n_beside > 1)
         started = time.perf_counter()
         guesses, ahead = begun.guesses, begun.ahead
         proposed = ahead[0] if ahead else None
         verdict = verify(rows, guesses, self.history, self.sampler, self.eog, self._rng, proposed)
         tokens = (*(guess.token for guess in guesses[: verdict.n_accepted]), verdict.token)
         self.history.extend(tokens)
-        self.target.rewind(len(self.history) - 1)
+        if verdict.n_accepted < len(guesses):
+            self.target.rewind(len(self.history) - 1)
         if tokens[len(guesses) :] == tuple(guess.token for guess in ahead[:1]):
             self._ahead = ahead[1:]
         if self.lookup:
@@ -243,13 +246,15 @@ class Decoder:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A round whose guesses the target is judging. ahead: what was guessed meanwhile.
+    """A round whose guesses the target is judging.
 
-    draft_s and host_s: the time that it took to come to this. at: when that was.
+    ahead: guesses of what follows, n_beside of them made meanwhile. draft_s and host_s: the time
+    that it took to come to this. at: when that was.
     """
 
     guesses: list[Guess]
     ahead: list[Guess]
+    n_beside: int
     draft_s: float
     host_s: float
     at: float

@@ -22,7 +22,7 @@ _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can gu
 _PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes some 0.4 ms
 _KEPT = tuple(width for width in WIDTHS if width <= _HORIZON)
 _MARGIN = 0.06  # by which a round with guesses has to promise more than one without
-_BESIDE, _BESIDE_GAIN = 1.5, 0.2  # times as long as alone, to begin with
+_BESIDE, _BESIDE_GAIN = 2.0, 0.2  # times as long as alone, to begin with
 _PROBES = 0.015  # share of the time that may go into looking whether drafting pays again
 
 

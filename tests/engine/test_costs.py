@@ -131,3 +131,13 @@ def test_a_change_of_size_teaches_what_a_change_costs_and_nothing_else() -> None
     assert curve.switch_s == pytest.approx(5.0, rel=0.05)
     assert curve.at(8) == pytest.approx(7.0)
     assert curve.at(1) == pytest.approx(4.0)
+
+
+def test_a_decode_that_was_slowed_tells_nothing_but_its_size() -> None:
+    curve = CostCurve({1: 4.0, 8: 7.0}, switch_s=3.0)
+    for _ in range(20):
+        curve.observe(1, 4.0)
+        curve.observe(8, None)
+        curve.observe(8, 7.0)
+    assert curve.at(8) == pytest.approx(7.0)
+    assert curve.switch_s == pytest.approx(3.0, rel=0.2)
