@@ -263,7 +263,7 @@ def _planner(
     target.costs, draft_costs = CostCurve(known.target_s, known.switch_s), None
     if guessers.drafter:
         guessers.drafter.cache.costs = draft_costs = CostCurve(known.draft_s)
-    return AutoPlanner(target.costs, draft_costs, known.acceptance, goes_on=target.model.goes_on)
+    return AutoPlanner(target.costs, draft_costs, known.acceptance)
 
 
 # Of the second that measuring may take at the start.

@@ -139,22 +139,21 @@ class Decoder:
         started, draft_s = time.perf_counter(), self._draft_s
         room = self.target.model.n_ctx - len(self.history)
         limit = room if left is None else min(room, left - 1)
-        guesses, dropped = self._guesses(limit)
+        guesses = self._guesses(limit)
         self._check()
         draft_s = self._draft_s - draft_s
         pending = [self.history[-1], *(guess.token for guess in guesses)]
         width = self.planner.width(len(pending))
         host_s = time.perf_counter() - started - draft_s
         self.target.start(pending, width)
-        ahead = self._guesses_ahead(guesses, dropped, limit, width)
-        n_beside = len(ahead) - bool(dropped and ahead)
-        self._begun = _Begun(guesses, ahead, n_beside, draft_s, host_s, time.perf_counter())
+        ahead = self._guesses_ahead(guesses, limit, width)
+        self._begun = _Begun(guesses, ahead, draft_s, host_s, time.perf_counter())
 
     def _finish(self) -> Round:
         """Judge the guesses of the round that was begun, and learn from it."""
         begun, target_s = self._begun, self.target.seconds
         others_s = time.perf_counter() - begun.at
-        rows = self.target.finish(others_s, slowed=begun.n_beside > 1)
+        rows = self.target.finish(others_s, slowed=len(begun.ahead) > 1)
         started = time.perf_counter()
         guesses, ahead = begun.guesses, begun.ahead
         proposed = ahead[0] if ahead else None
@@ -177,13 +176,9 @@ class Decoder:
         self.planner.observe(done)
         return done
 
-    def _guesses(self, limit: int) -> tuple[list[Guess], Guess | None]:
-        """Collect the guesses of a round, at most `limit`, as the planner buys them.
-
-        Returns as well the guess that would follow them, where one was made and not kept.
-        """
+    def _guesses(self, limit: int) -> list[Guess]:
+        """Collect the guesses of a round, at most `limit`, as the planner buys them."""
         guesses: list[Guess] = []
-        dropped = None
         context = list(self.history)
         ahead, self._ahead = self._ahead, []
         self.planner.begin(limit)
@@ -199,7 +194,6 @@ class Decoder:
                 guess = self.drafter.guess(context)
                 self._check()
                 if not self.planner.keeps(guess):
-                    dropped = guess
                     break
             if choice == "stop" or guess is None:
                 break
@@ -207,32 +201,28 @@ class Decoder:
             context.append(guess.token)
             if guess.token in self.eog:
                 break
-        if (n_worth := self.planner.n_worth(guesses)) < len(guesses):
-            return guesses[:n_worth], None
-        return guesses, dropped
+        del guesses[self.planner.n_worth(guesses) :]
+        return guesses
 
-    def _guesses_ahead(
-        self, guesses: Sequence[Guess], dropped: Guess | None, limit: int, width: int
-    ) -> list[Guess]:
+    def _guesses_ahead(self, guesses: Sequence[Guess], limit: int, width: int) -> list[Guess]:
         """Guess what comes after the guesses, while the target judges them.
 
         The first is what the target's own token may turn out to be; the others then begin the next
         round. Where it is another one, or a guess is rejected, they were made for nothing.
         """
-        ahead = [dropped] if dropped else []
-        if not ((guesses or ahead) and self.drafter and self.target.model.goes_on):
-            return []
-        context = [*self.history, *(guess.token for guess in (*guesses, *ahead))]
-        started, n_made = time.perf_counter(), 0
+        ahead: list[Guess] = []
+        if not (guesses and self.drafter and self.target.model.goes_on):
+            return ahead
+        context = [*self.history, *(guess.token for guess in guesses)]
+        started = time.perf_counter()
         while len(guesses) + len(ahead) <= limit and context[-1] not in self.eog:
             seconds = time.perf_counter() - started
-            if self._interrupted() or not self.planner.goes_ahead(n_made, width, seconds):
+            if self._interrupted() or not self.planner.goes_ahead(len(ahead), width, seconds):
                 break
             if self.drafter.n_behind(context) != 1:
                 break
             ahead.append(self.drafter.guess(context, beside=True))
             context.append(ahead[-1].token)
-            n_made += 1
         return ahead
 
     @property
@@ -246,15 +236,13 @@ class Decoder:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A round whose guesses the target is judging.
+    """A round whose guesses the target is judging. ahead: what was guessed meanwhile.
 
-    ahead: guesses of what follows, n_beside of them made meanwhile. draft_s and host_s: the time
-    that it took to come to this. at: when that was.
+    draft_s and host_s: the time that it took to come to this. at: when that was.
     """
 
     guesses: list[Guess]
     ahead: list[Guess]
-    n_beside: int
     draft_s: float
     host_s: float
     at: float

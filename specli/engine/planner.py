@@ -22,7 +22,7 @@ _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can gu
 _PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes some 0.4 ms
 _KEPT = tuple(width for width in WIDTHS if width <= _HORIZON)
 _MARGIN = 0.06  # by which a round with guesses has to promise more than one without
-_BESIDE, _BESIDE_GAIN = 2.0, 0.2  # times as long as alone, to begin with
+_BESIDE_GAIN = 0.2
 _PROBES = 0.015  # share of the time that may go into looking whether drafting pays again
 
 
@@ -79,54 +79,39 @@ class AutoPlanner:
     probability p that all of them are right, with
     stop(n) = -rate (T(n + 1) + (n + 1) T_host) and
     go(n, p) = -rate T_draft + E max(stop(n), p a + max(stop, go)(n + 1, p a)),
-    where a, the acceptance of the next guess, is known only once it is made. Guesses that are made
-    ahead, while the target decodes, save the next round their time where all before them came true
-    (docs/adr/0018): a round's end is worth that as well.
-
-    Where the target had better decode as many tokens as before, that is solved for each width,
-    rounds of fewer tokens being padded to it, at the rate that the present plan promises: at a
-    lower one, rounds would be worth more the longer they are. A width is left when what was missed
-    by keeping it is worth the change, as skis are bought when as much was paid to rent them
-    (docs/adr/0009).
+    where a, the acceptance of the next guess, is known only once it is made. Where the target had
+    better decode as many tokens as before, that is solved for each width, rounds of fewer tokens
+    being padded to it. A width is left when what was missed by keeping it is worth the change, as
+    skis are bought when as much was paid to rent them (docs/adr/0009).
     """
 
     def __init__(
-        self,
-        target: CostCurve,
-        draft: CostCurve | None,
-        acceptance: Mapping[str, Acceptance],
-        *,
-        goes_on: bool = False,
+        self, target: CostCurve, draft: CostCurve | None, acceptance: Mapping[str, Acceptance]
     ) -> None:
-        """draft: the costs of the model that guesses, if one does. acceptance: by drafter.
-
-        goes_on: whether it may guess while the target decodes.
-        """
+        """draft: the costs of the model that guesses, if one does. acceptance: by drafter."""
         self._target = target
         self._draft = draft
         self._acceptance = acceptance
         self._tokens = _ROUNDS / 2
         self._seconds = self._tokens * target.at(1)
-        self._round_s = 2 * target.at(1)  # of late
         self._host_s = 0.0  # of a row: judging it, and guessing what it judges
         self._credit_s = 0.0
         self._since_plan_s = 0.0
         self._guard = Guard()
         self._plain = False  # whether this round has to be
-        self._is_drafted = False  # whether the last guess is the draft's
         self._seen: Guess | None = None  # the guess that was not kept
         self._last = 0  # the width of the last round
         self._behind_s = 0.0  # what a draft's first guess costs more than others, spread out
         self._ahead_s = 0.0  # since the target began to decode, when it was last asked
-        # of a guess that is made meanwhile, 0 where none is
-        self._beside_s = _BESIDE * draft.at(1) if draft and goes_on else 0.0
+        self._beside_s = 0.0  # of a guess that is made meanwhile
         self._turn = 0
         self._n_planned = 0  # rounds since the last plan
         self._missed = [0.0] * len(_KEPT)  # by not having kept another width
         self._price = self._rate
         self._start()
         if target.switch_s:
-            self._plan = self._fastest()
+            plans = (self._of_width(width) for width in _KEPT)
+            self._plan = max(plans, key=self._value)
         else:
             self._make_plan()
 
@@ -153,7 +138,7 @@ class AutoPlanner:
         n, p = len(self._path), self._p
         if n >= self._n_max or self._plain:
             return "stop"
-        best, choice = self._end(n, p, self._is_drafted), _STOP
+        best, choice = self._stop[n], _STOP
         if n_behind is not None and self._draft and n < _HORIZON:
             behind_s = 0.0
             if n_behind > 1:
@@ -167,10 +152,8 @@ class AutoPlanner:
                 return "draft"
         if found is not None:
             a = self._acceptance[found.source].probability(found.confidence)
-            value = p * a + self._best(n + 1, p * a, is_drafted=False)
-            if value > best or self._run(n, p, a, best) > best:
+            if p * a + self._best(n + 1, p * a) > best or self._run(n, p, a, best) > best:
                 self._advance(a)
-                self._is_drafted = False
                 return "found"
         return choice
 
@@ -178,11 +161,9 @@ class AutoPlanner:
         """Say whether a guess of the draft, once made, is worth a row of the target's decode."""
         n, p = len(self._path), self._p
         a = self._acceptance[guess.source].probability(guess.confidence)
-        dropped = self._stop[n] + self._plan.saved[n] * p * a
-        kept = self._probing or p * a + self._best(n + 1, p * a, is_drafted=True) > dropped
+        kept = self._probing or p * a + self._best(n + 1, p * a) > self._stop[n]
         if kept:
             self._advance(a)
-            self._is_drafted = True
         else:
             self._seen = guess
         return kept
@@ -206,7 +187,7 @@ class AutoPlanner:
         """Guess ahead as long as the next guess will be there before the target is done."""
         if n_ahead:
             took_s = seconds - self._ahead_s
-            self._beside_s += _BESIDE_GAIN * (took_s - self._beside_s)
+            self._beside_s += (_BESIDE_GAIN if self._beside_s else 1.0) * (took_s - self._beside_s)
         self._ahead_s = seconds
         return seconds + self._beside_s <= self._target.at(width)
 
@@ -224,7 +205,6 @@ class AutoPlanner:
         keep = 1.0 - 1.0 / _ROUNDS
         self._tokens = self._tokens * keep + len(done.tokens)
         self._seconds = self._seconds * keep + seconds
-        self._round_s = self._seconds / _ROUNDS
         self._host_s = self._host_s * keep + done.host_s / (done.n_drafted + 1) / _ROUNDS
         self._credit_s = 0.0 if done.draft_s else self._credit_s + _PROBES * seconds
         for guess, token in zip(done.guesses, done.tokens, strict=False):
@@ -238,16 +218,11 @@ class AutoPlanner:
 
     @property
     def _rate(self) -> float:
-        return max(self._tokens / self._seconds, self._least)
-
-    @property
-    def _least(self) -> float:
-        return 1.0 / self._target.at(1)
+        return max(self._tokens / self._seconds, 1.0 / self._target.at(1))
 
     def _start(self) -> None:
         self._p = 1.0
         self._path: list[float] = []  # probability that guess 1, 2, ... and all before are right
-        self._is_drafted = False
         self._probing = False
         self._seen = None
 
@@ -257,11 +232,10 @@ class AutoPlanner:
 
     def _make_plan(self) -> None:
         """Solve the stopping problem for the present rate, costs and outlook."""
+        self._price = self._rate
         if not self._target.switch_s:
-            self._price = self._rate
             self._plan = self._solved(np.arange(1, N_MAX + 1), _HORIZON)
             return
-        self._price = max(self._price + self._value(self._plan) / self._round_s, self._least)
         at = _KEPT.index(int(self._plan.widths[0]))
         self._turn = (self._turn + 1) % len(_KEPT)  # of those further off one at a time: they cost
         self._plan = self._of_width(_KEPT[at])
@@ -275,20 +249,6 @@ class AutoPlanner:
         if self._plan.widths[0] != _KEPT[at]:
             self._missed = [0.0] * len(_KEPT)
         self._n_planned = 0
-
-    def _fastest(self) -> "_Plan":
-        """Return the plan of the width that promises the most tokens per second, at that price.
-
-        Dinkelbach's method: a price at which the best plan is worth nothing is its own rate.
-        """
-        for _ in range(3):
-            plan = max((self._of_width(width) for width in _KEPT), key=self._value)
-            value, price = self._value(plan), self._price
-            self._price *= 1.05
-            dearer = self._value(self._of_width(int(plan.widths[0])))
-            if value > dearer:
-                self._price = max(self._least, price + value * 0.05 * price / (value - dearer))
-        return self._of_width(int(plan.widths[0]))
 
     def _of_width(self, least: int) -> "_Plan":
         """Return the plan for rounds that are padded to a width."""
@@ -304,35 +264,26 @@ class AutoPlanner:
         if widths[0] == 1:
             stop[0] *= 1.0 - _MARGIN
         go = np.full((_HORIZON + 1, len(_GRID)), -np.inf)
-        saved, rate = np.zeros(N_MAX), 0.0
         if self._draft:
             weights, rates = self._acceptance["draft"].outlook()
-            rate = float(weights @ rates)
             price = self._price * self._draft.at(1)
-            if self._beside_s:
-                saved = price * (self._target.seconds()[widths] // self._beside_s)
             at = rates[:, None] * _GRID  # p a, (n_bins, n_grid)
-            following = stop[horizon] + saved[horizon] * rate * _GRID
+            following = np.full(len(_GRID), stop[horizon])
             for n in range(horizon - 1, -1, -1):
                 kept = at + np.interp(at, _GRID, following)
-                go[n] = weights @ np.maximum(kept, stop[n] + saved[n] * at) - price
-                following = np.maximum(go[n], stop[n] + (saved[n] * rate * _GRID if n else 0.0))
-        return _Plan(widths, stop, go.tolist(), saved.tolist(), rate)
+                go[n] = weights @ np.maximum(kept, stop[n]) - price
+                following = np.maximum(go[n], stop[n])
+        return _Plan(widths, stop, go.tolist())
 
     def _value(self, plan: "_Plan") -> float:
         """Return what a round is worth before its first guess."""
         return max(float(plan.stop[0]), plan.go[0][-1] - self._price * self._behind_s)
 
-    def _end(self, n: int, p: float, is_drafted: bool) -> float:
-        """Return the value of ending with n guesses: who made the last one may guess ahead."""
-        return self._stop[n] + (self._plan.saved[n] * self._plan.rate * p if is_drafted else 0.0)
-
-    def _best(self, n: int, p: float, *, is_drafted: bool) -> float:
+    def _best(self, n: int, p: float) -> float:
         """Return the value of going on from n guesses in the best way."""
-        end = self._end(n, p, is_drafted)
         if n >= min(_HORIZON, self._n_max):
-            return end
-        return max(end, _on_grid(self._plan.go[n], p))
+            return self._stop[n]
+        return max(self._stop[n], _on_grid(self._plan.go[n], p))
 
     def _run(self, n: int, p: float, a: float, wanted: float) -> float:
         """Return the value of a run of found guesses, or less than is wanted where it has less."""
@@ -360,15 +311,12 @@ class _Plan:
 
     widths: tokens decoded for n + 1 that are wanted, (N_MAX,). stop: the value of a round that ends
     with n guesses, (N_MAX,). go: of one more guess, (_HORIZON + 1, len(_GRID)), by the probability
-    that all so far are right. saved: what is guessed ahead behind n guesses saves, (N_MAX,), where
-    its first guess comes true; rate: how often such a guess does.
+    that all so far are right.
     """
 
     widths: NDArray[np.int_]
     stop: NDArray[np.float64]
     go: list[list[float]]
-    saved: list[float]
-    rate: float
 
 
 def _on_grid(values: list[float], p: float) -> float:

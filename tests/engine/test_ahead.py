@@ -165,7 +165,7 @@ def test_a_seed_gives_the_same_text_again_with_fixed_k() -> None:
 
 def test_auto_goes_ahead_while_there_is_time() -> None:
     target = CostCurve({1: 4.0, 8: 7.0})
-    planner = AutoPlanner(target, CostCurve({1: 1.6}), auto()._acceptance, goes_on=True)
+    planner = AutoPlanner(target, CostCurve({1: 1.0}), auto()._acceptance)
     assert planner.goes_ahead(0, 8, 0.2)
     assert planner.goes_ahead(1, 8, 2.6)  # a guess takes 2.4
     assert not planner.goes_ahead(2, 8, 5.0)
