@@ -23,7 +23,8 @@ _PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes some 0.4 
 _KEPT = tuple(width for width in WIDTHS if width <= _HORIZON)
 _MARGIN = 0.06  # by which a round with guesses has to promise more than one without
 _BESIDE_GAIN = 0.2
-_PROBES = 0.015  # share of the time that may go into looking whether drafting pays again
+# Share of the time that may go into looking whether drafting pays again: after looks in vain, less.
+_PROBES, _LEAST_PROBES = 0.015, 0.004
 
 
 class FixedPlanner:
@@ -96,6 +97,7 @@ class AutoPlanner:
         self._seconds = self._tokens * target.at(1)
         self._host_s = 0.0  # of a row: judging it, and guessing what it judges
         self._credit_s = 0.0
+        self._probe_share = _PROBES
         self._since_plan_s = 0.0
         self._guard = Guard()
         self._plain = False  # whether this round has to be
@@ -206,7 +208,13 @@ class AutoPlanner:
         self._tokens = self._tokens * keep + len(done.tokens)
         self._seconds = self._seconds * keep + seconds
         self._host_s = self._host_s * keep + done.host_s / (done.n_drafted + 1) / _ROUNDS
-        self._credit_s = 0.0 if done.draft_s else self._credit_s + _PROBES * seconds
+        if not done.draft_s:
+            self._credit_s += self._probe_share * seconds
+        else:
+            self._credit_s = 0.0
+            in_vain = self._probing and not done.n_accepted
+            share = max(self._probe_share / 2, _LEAST_PROBES)
+            self._probe_share = share if in_vain else _PROBES
         for guess, token in zip(done.guesses, done.tokens, strict=False):
             self._acceptance[guess.source].observe(guess.confidence, guess.token == token)
         if self._seen and len(done.tokens) > done.n_drafted:

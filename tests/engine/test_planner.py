@@ -161,6 +161,14 @@ def test_off_is_looked_at_again_and_drafting_comes_back(clock: Clock) -> None:
     assert round_of(planner, [0.999] * 8, right=8) >= 4
 
 
+def test_looks_in_vain_become_rare() -> None:
+    planner = auto(FLAT, CHEAP)
+    looks = [i for i in range(2000) if round_of(planner, [0.05], right=0)]
+    between = np.diff(looks)
+    assert 30 < between[-1] < 50  # not ever more seldom
+    assert len(looks) < 80  # at 1.5 % of the time they would be 180
+
+
 def test_no_probing_where_even_a_draft_that_is_always_right_would_not_pay() -> None:
     planner = auto(STEEP, DEAR)
     assert not any(round_of(planner, [1.0] * 4, right=4) for _ in range(500))
