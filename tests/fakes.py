@@ -76,6 +76,10 @@ class FakeModel:
     def start(self, tokens: Sequence[int], n_rows: int) -> None:
         self._started = self.decode(tokens, n_rows)
 
+    @property
+    def is_started(self) -> bool:
+        return self._started is not None
+
     def finish(self) -> Rows:
         rows, self._started = self._started, None
         assert rows is not None, "nothing was started"

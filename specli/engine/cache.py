@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from specli.engine.costs import CostCurve
 from specli.engine.types import Model, Rows
@@ -15,20 +14,6 @@ def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
     if a[:n] == b[:n]:
         return n
     return next(i for i in range(n) if a[i] != b[i])
-
-
-_READY_S = 50e-6  # to fetch what a GPU has computed already takes less
-
-
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """A decode of `width` tokens that was started: the first n are wanted, `length` with them."""
-
-    length: int
-    n: int
-    width: int
-    started: float
-    returned: float
 
 
 class Cache:
@@ -44,8 +29,7 @@ class Cache:
         self.seconds = 0.0  # spent in decodes
         self.costs: CostCurve | None = None  # learns from decodes that return logits
         self._written: list[int] = []
-        self._begun: _Begun | None = None
-        self._usual_s: dict[int, float] = {}  # of the last decode of n tokens that was waited for
+        self._begun = 0.0, 0, 0, 0  # of the last start: when, tokens held, appended, decoded
 
     @property
     def tokens(self) -> list[int]:
@@ -80,42 +64,22 @@ class Cache:
         width = max(n, min(width, n_most))
         padded = [*tokens, *[tokens[-1]] * (width - n)]
         self._written.extend(padded)
-        started = time.perf_counter()
+        self._begun = time.perf_counter(), held, n, width
         self.model.start(padded, width)
-        self._begun = _Begun(held + n, n, width, started, time.perf_counter())
 
-    def finish(self, others_s: float = 0.0, *, slowed: bool = False) -> Rows:
+    def finish(self, *, slowed: bool = False) -> Rows:
         """Return the logits of the tokens of the last start, once they are computed.
 
-        others_s: what others did meanwhile. It counts only as far as the decode took so long.
         slowed: by decodes beside it, so that the time it took tells nothing.
         """
-        assert self._begun
-        begun, self._begun = self._begun, None
-        asked = time.perf_counter()
+        started, held, n, width = self._begun
         rows = self.model.finish()
-        ended = time.perf_counter()
-        seconds = ended - begun.started
-        if ended - asked < _READY_S < asked - begun.returned:  # nobody knows for how long already
-            usual_s = min(seconds, self._usual_s.get(begun.width, seconds))
-            self.seconds += max(seconds - others_s, usual_s)
-            if self.costs:
-                self.costs.observe(begun.width, min(seconds, self.costs.at(begun.width)))
-        else:
-            self.seconds += seconds
-            self._usual_s[begun.width] = seconds
-            if self.costs:
-                self.costs.observe(begun.width, None if slowed else seconds)
-        if begun.width > begun.n:
-            self.rewind(begun.length)
-        return rows[: begun.n]
-
-    def abandon(self) -> None:
-        """Wait for a decode that was started and not finished, if there is one; keep its tokens."""
-        if self._begun:
-            begun, self._begun = self._begun, None
-            self.model.finish()
-            self.rewind(begun.length)
+        seconds = time.perf_counter() - started
+        self.seconds += seconds
+        if self.costs:
+            self.costs.observe(width, None if slowed else seconds)
+        self.rewind(held + n)
+        return rows[:n]
 
     def adopt(self, tokens: Sequence[int]) -> bool:
         """Write down what the model holds by other means; where it is not so many, empty it."""

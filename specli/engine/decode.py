@@ -2,8 +2,6 @@
 
 import time
 from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +19,7 @@ from specli.engine.types import (
     Sampler,
 )
 from specli.engine.verify import verify
-from specli.errors import CannotRewind, DecodeError, Interrupted
+from specli.errors import Interrupted
 
 
 def never() -> bool:
@@ -32,9 +30,8 @@ def never() -> bool:
 class Decoder:
     """One target with what guesses for it: continues a history of tokens, a round at a time.
 
-    A round begins with a target's cache that holds all of the history but its last token, which is
-    pending, and a drafter that holds a prefix of the same. Plain decoding is the same without
-    either. Where a GPU goes on by itself, the next round has begun when one is handed out.
+    Between rounds the target's cache holds all of the history but its last token, which is
+    pending, and the drafter holds a prefix of the same. Plain decoding is the same without either.
     """
 
     def __init__(
@@ -53,7 +50,6 @@ class Decoder:
         self.drafter = drafter
         self.lookup = lookup
         self.history: list[int] = []
-        self._begun: _Begun
         self._ahead: list[Guess] = []  # what follows the history, guessed while the target decoded
         self.planner = planner
         self.sampler = sampler
@@ -70,40 +66,23 @@ class Decoder:
         self.history = list(prompt)
         self._ahead = []
         self.sampler.begin(len(self.history))
-        done: Round | None = None  # and not handed out yet
-        reason: Reason | None
         try:
             yield from self._prefill()
             n_generated = 0
             while (reason := self._reason_to_end(n_generated, max_tokens)) is None:
-                if done and not self.target.model.goes_on:
-                    yield done
-                    done = None
-                self._begin(None if max_tokens is None else max_tokens - n_generated)
-                if done:  # the caller handles it while the target decodes
-                    yield done
-                    done = None
-                done = self._finish()
+                left = None if max_tokens is None else max_tokens - n_generated
+                done = self._round(left)
                 n_generated += len(done.tokens)
-        except Interrupted:
-            reason = "interrupted"
-        except DecodeError:
-            if done:
                 yield done
-            raise
-        finally:
-            self.target.abandon()
-        if done:
-            yield done
-        yield End(reason)
+            yield End(reason)
+        except Interrupted:
+            yield End("interrupted")
 
     def cut(self, length: int) -> None:
         """Forget the history from position `length` on; its last token becomes the pending one."""
-        self.target.abandon()
         del self.history[length:]
         self._ahead = []
-        with suppress(CannotRewind):  # the next generation sees to it
-            self.target.rewind(length - 1)
+        self.target.rewind(length - 1)
         if self.lookup:
             self.lookup.prefill(self.history)
         if self.drafter:
@@ -134,9 +113,10 @@ class Decoder:
             return "context"
         return None
 
-    def _begin(self, left: int | None) -> None:
-        """Begin a round that adds at most `left` tokens: draft, and let the target start."""
-        started, draft_s = time.perf_counter(), self._draft_s
+    def _round(self, left: int | None) -> Round:
+        """Run one round that adds at most `left` tokens."""
+        started = time.perf_counter()
+        draft_s, target_s = self._draft_s, self.target.seconds
         room = self.target.model.n_ctx - len(self.history)
         limit = room if left is None else min(room, left - 1)
         guesses = self._guesses(limit)
@@ -144,24 +124,17 @@ class Decoder:
         draft_s = self._draft_s - draft_s
         pending = [self.history[-1], *(guess.token for guess in guesses)]
         width = self.planner.width(len(pending))
-        host_s = time.perf_counter() - started - draft_s
+        ahead: list[Guess] = []
         self.target.start(pending, width)
-        ahead = self._guesses_ahead(guesses, limit, width)
-        self._begun = _Begun(guesses, ahead, draft_s, host_s, time.perf_counter())
-
-    def _finish(self) -> Round:
-        """Judge the guesses of the round that was begun, and learn from it."""
-        begun, target_s = self._begun, self.target.seconds
-        others_s = time.perf_counter() - begun.at
-        rows = self.target.finish(others_s, slowed=len(begun.ahead) > 1)
-        started = time.perf_counter()
-        guesses, ahead = begun.guesses, begun.ahead
+        try:
+            ahead = self._guesses_ahead(guesses, limit, width)
+        finally:
+            rows = self.target.finish(slowed=len(ahead) > 1)
         proposed = ahead[0] if ahead else None
         verdict = verify(rows, guesses, self.history, self.sampler, self.eog, self._rng, proposed)
         tokens = (*(guess.token for guess in guesses[: verdict.n_accepted]), verdict.token)
         self.history.extend(tokens)
-        if verdict.n_accepted < len(guesses):
-            self.target.rewind(len(self.history) - 1)
+        self.target.rewind(len(self.history) - 1)
         if tokens[len(guesses) :] == tuple(guess.token for guess in ahead[:1]):
             self._ahead = ahead[1:]
         if self.lookup:
@@ -170,8 +143,8 @@ class Decoder:
             followed = [*self.history, *(guess.token for guess in self._ahead)]
             self.drafter.observe(followed, len(tokens) + len(self._ahead))
         target_s = self.target.seconds - target_s
-        host_s = begun.host_s + time.perf_counter() - started
-        seconds = begun.draft_s, target_s, host_s
+        host_s = time.perf_counter() - started - draft_s - target_s
+        seconds = draft_s, target_s, host_s
         done = Round(tokens, tuple(guesses), verdict.n_accepted, *seconds, verdict.p)
         self.planner.observe(done)
         return done
@@ -232,17 +205,3 @@ class Decoder:
     def _check(self) -> None:
         if self._interrupted():
             raise Interrupted("interrupted")
-
-
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """A round whose guesses the target is judging. ahead: what was guessed meanwhile.
-
-    draft_s and host_s: the time that it took to come to this. at: when that was.
-    """
-
-    guesses: list[Guess]
-    ahead: list[Guess]
-    draft_s: float
-    host_s: float
-    at: float
