@@ -22,7 +22,7 @@ _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can gu
 _PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes some 0.4 ms
 _KEPT = tuple(width for width in WIDTHS if width <= _HORIZON)
 _MARGIN = 0.06  # by which a round with guesses has to promise more than one without
-_BESIDE_GAIN = 0.2
+_BESIDE_GAIN = 0.2  # of the last guess that was made beside a decode, in what such a guess takes
 # Share of the time that may go into looking whether drafting pays again: after looks in vain, less.
 _PROBES, _LEAST_PROBES = 0.015, 0.004
 
