@@ -66,6 +66,7 @@ class Decoder:
         self.history = list(prompt)
         self._ahead = []
         self.sampler.begin(len(self.history))
+        self.planner.begin_answer()
         try:
             yield from self._prefill()
             n_generated = 0

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from specli.engine.acceptance import Acceptance
 from specli.engine.costs import N_MAX, WIDTHS, CostCurve
 from specli.engine.guard import Guard
+from specli.engine.looks import Looks
 from specli.engine.types import Choice, Costs, Guess, Round
 
 _HORIZON = 24  # most guesses of a model that are planned for
@@ -21,10 +22,9 @@ _ROUNDS = 10.0  # that the running rate looks back on
 _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can guess again
 _PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes some 0.4 ms
 _KEPT = tuple(width for width in WIDTHS if width <= _HORIZON)
-_MARGIN = 0.06  # by which a round with guesses has to promise more than one without
+_MARGIN = 0.05  # by which guesses are reckoned dearer than they are believed to be
+_WIDE_MARGIN = 0.06  # by which a width with guesses has to promise more than none
 _BESIDE_GAIN = 0.2  # of the last guess that was made beside a decode, in what such a guess takes
-# Share of the time that may go into looking whether drafting pays again: after looks in vain, less.
-_PROBES, _LEAST_PROBES = 0.015, 0.004
 
 
 class FixedPlanner:
@@ -33,6 +33,9 @@ class FixedPlanner:
     def __init__(self, k: int) -> None:
         self._k = k
         self._n = 0
+
+    def begin_answer(self) -> None:
+        """Start an answer."""
 
     def begin(self, n_max: int) -> None:
         """Start a round."""
@@ -96,8 +99,7 @@ class AutoPlanner:
         self._tokens = _ROUNDS / 2
         self._seconds = self._tokens * target.at(1)
         self._host_s = 0.0  # of a row: judging it, and guessing what it judges
-        self._credit_s = 0.0
-        self._probe_share = _PROBES
+        self._looks = Looks()
         self._since_plan_s = 0.0
         self._guard = Guard()
         self._plain = False  # whether this round has to be
@@ -116,6 +118,10 @@ class AutoPlanner:
             self._plan = max(plans, key=self._value)
         else:
             self._make_plan()
+
+    def begin_answer(self) -> None:
+        """Start an answer: a draft that was of no use in the last one may be of use in this."""
+        self._looks.begin()
 
     def begin(self, n_max: int) -> None:
         """Start a round of at most n_max guesses."""
@@ -149,8 +155,8 @@ class AutoPlanner:
             go = _on_grid(self._plan.go[n], p) - self._price * behind_s
             if go > best:
                 best, choice = go, _DRAFT
-            elif n == 0 and self._probes(n_behind):
-                self._probing = True
+            elif n == 0 and self._looks.is_due(self._loss_s() + behind_s) and self._may_pay():
+                self._is_look = True
                 return "draft"
         if found is not None:
             a = self._acceptance[found.source].probability(found.confidence)
@@ -163,7 +169,7 @@ class AutoPlanner:
         """Say whether a guess of the draft, once made, is worth a row of the target's decode."""
         n, p = len(self._path), self._p
         a = self._acceptance[guess.source].probability(guess.confidence)
-        kept = self._probing or p * a + self._best(n + 1, p * a) > self._stop[n]
+        kept = self._is_look or p * a + self._best(n + 1, p * a) > self._stop[n]
         if kept:
             self._advance(a)
         else:
@@ -179,7 +185,7 @@ class AutoPlanner:
         if not guesses:
             return 0
         n_drawn = max((i + 1 for i, guess in enumerate(guesses) if guess.q is not None), default=0)
-        if self._probing:
+        if self._is_look:
             n_drawn = max(n_drawn, 1)
         reached = accumulate(self._path, initial=0.0)
         values = [tokens + stop for tokens, stop in zip(reached, self._stop, strict=False)]
@@ -208,13 +214,7 @@ class AutoPlanner:
         self._tokens = self._tokens * keep + len(done.tokens)
         self._seconds = self._seconds * keep + seconds
         self._host_s = self._host_s * keep + done.host_s / (done.n_drafted + 1) / _ROUNDS
-        if not done.draft_s:
-            self._credit_s += self._probe_share * seconds
-        else:
-            self._credit_s = 0.0
-            in_vain = self._probing and not done.n_accepted
-            share = max(self._probe_share / 2, _LEAST_PROBES)
-            self._probe_share = share if in_vain else _PROBES
+        self._looks.observe(done, self._is_look, self._target.at(1))
         for guess, token in zip(done.guesses, done.tokens, strict=False):
             self._acceptance[guess.source].observe(guess.confidence, guess.token == token)
         if self._seen and len(done.tokens) > done.n_drafted:
@@ -231,7 +231,7 @@ class AutoPlanner:
     def _start(self) -> None:
         self._p = 1.0
         self._path: list[float] = []  # probability that guess 1, 2, ... and all before are right
-        self._probing = False
+        self._is_look = False
         self._seen = None
 
     def _advance(self, a: float) -> None:
@@ -242,7 +242,7 @@ class AutoPlanner:
         """Solve the stopping problem for the present rate, costs and outlook."""
         self._price = self._rate
         if not self._target.switch_s:
-            self._plan = self._solved(np.arange(1, N_MAX + 1), _HORIZON)
+            self._plan = self._solved(np.arange(1, N_MAX + 1), _HORIZON, _MARGIN)
             return
         at = _KEPT.index(int(self._plan.widths[0]))
         self._turn = (self._turn + 1) % len(_KEPT)  # of those further off one at a time: they cost
@@ -262,19 +262,20 @@ class AutoPlanner:
         """Return the plan for rounds that are padded to a width."""
         sizes = range(1, N_MAX + 1)
         widths = [WIDTHS[bisect_left(WIDTHS, max(n, least))] for n in sizes]
-        return self._solved(np.array(widths), least - 1)
+        plan = self._solved(np.array(widths), least - 1)
+        if least == 1:
+            plan.stop[0] *= 1.0 - _WIDE_MARGIN
+        return plan
 
-    def _solved(self, widths: NDArray[np.int_], horizon: int) -> "_Plan":
+    def _solved(self, widths: NDArray[np.int_], horizon: int, margin: float = 0.0) -> "_Plan":
         """Return the plan for some widths, guesses of the draft being bought up to the horizon."""
         seconds = self._target.seconds()[widths]
         seconds[widths > widths[0]] += self._target.switch_s  # for the way back
         stop = -self._price * (seconds + np.arange(1, N_MAX + 1) * self._host_s)
-        if widths[0] == 1:
-            stop[0] *= 1.0 - _MARGIN
         go = np.full((_HORIZON + 1, len(_GRID)), -np.inf)
         if self._draft:
             weights, rates = self._acceptance["draft"].outlook()
-            price = self._price * self._draft.at(1)
+            price = self._price * self._draft.at(1) * (1.0 + margin)
             at = rates[:, None] * _GRID  # p a, (n_bins, n_grid)
             following = np.full(len(_GRID), stop[horizon])
             for n in range(horizon - 1, -1, -1):
@@ -301,12 +302,17 @@ class AutoPlanner:
         run = np.cumsum(reach) + self._stop[n + 1 : self._n_max + 1]
         return float(run.max())
 
-    def _probes(self, n_behind: int) -> bool:
-        """Say whether it is time to look if drafting pays again: where it could, were it right."""
+    def _loss_s(self) -> float:
+        """Return what a round with one guess of the draft is expected to lose."""
         assert self._draft
+        weights, rates = self._acceptance["draft"].outlook()
         extra_s = self._target.at(2) - self._target.at(1) + 2 * self._target.switch_s
-        if self._draft.at(n_behind) + extra_s > self._credit_s:
-            return False
+        cost_s = (self._draft.at(1) + extra_s) * (1.0 + _MARGIN)
+        return cost_s - float(weights @ rates) / self._price
+
+    def _may_pay(self) -> bool:
+        """Say whether drafting could pay if all guesses were right."""
+        assert self._draft
         costs = self._target.seconds()
         n = np.arange(1, _HORIZON)
         extra = n * self._draft.at(1) + costs[2 : _HORIZON + 1] - costs[1]

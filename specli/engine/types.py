@@ -284,6 +284,9 @@ class Grammar(Protocol):
 class Planner(Protocol):
     """Decides how many guesses to buy, and from whom."""
 
+    def begin_answer(self) -> None:
+        """Start an answer: another text, of which what was learned may tell less."""
+
     def begin(self, n_max: int) -> None:
         """Start a round of at most n_max guesses."""
 

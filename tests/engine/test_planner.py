@@ -165,8 +165,8 @@ def test_looks_in_vain_become_rare() -> None:
     planner = auto(FLAT, CHEAP)
     looks = [i for i in range(2000) if round_of(planner, [0.05], right=0)]
     between = np.diff(looks)
-    assert 30 < between[-1] < 50  # not ever more seldom
-    assert len(looks) < 80  # at 1.5 % of the time they would be 180
+    assert 4 < len(looks) < 60
+    assert between[-1] > 200  # and ever more seldom
 
 
 def test_no_probing_where_even_a_draft_that_is_always_right_would_not_pay() -> None:
