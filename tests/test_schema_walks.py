@@ -136,6 +136,10 @@ def writer(tiny: Path) -> Iterator[Writer]:
         yield Writer(model.vocabulary)
 
 
+def test_no_text_is_led_into_half_a_surrogate(writer: Writer) -> None:
+    assert writer.check({"type": "object", "additionalProperties": {"type": "object"}}, 202) == 3
+
+
 @settings(
     max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

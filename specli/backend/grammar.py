@@ -169,7 +169,9 @@ def _begun(before: bytes, piece: bytes) -> bytes | None:
         decoder.decode(before + piece)
     except UnicodeDecodeError:
         return None
-    return decoder.getstate()[0]
+    begun = decoder.getstate()[0]
+    # Python waits for the last byte of a surrogate before it refuses it.
+    return None if begun[:1] == b"\xed" and begun[1:] > b"\x9f" else begun
 
 
 def check_gbnf(text: str) -> None:
