@@ -6,7 +6,7 @@ from typing import Protocol, TypeAlias
 
 from specli.engine.decode import Decoder
 from specli.engine.stats import Stats
-from specli.engine.types import End, Prefill, Round
+from specli.engine.types import DraftPrefill, End, Prefill, Round
 from specli.errors import ModelError, TooLongError, UsageError
 from specli.events import Done as Done
 from specli.events import Text as Text
@@ -91,6 +91,8 @@ class Answerer:
             if isinstance(event, Prefill):
                 stats.add(event)
                 yield Progress(event.n_done, event.n_total)
+            elif isinstance(event, DraftPrefill):
+                stats.add(event)
             elif isinstance(event, Round):
                 pieces, n_kept = self._read(event, text)
                 kept = event if n_kept == len(event.tokens) else event.cut(n_kept)

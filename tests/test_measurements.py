@@ -1,13 +1,16 @@
 """What is learned in one session is there in the next, and never in the way."""
 
 import json
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
 from platformdirs import user_cache_path
 
 from specli.assemble import Pair, open_session
+from specli.engine.acceptance import DRAWN_RATES, N_BINS, Acceptance
 from specli.engine.planner import AutoPlanner
+from specli.learned import Learned
 from specli.measurements import Measurements
 from specli.models.store import Located
 from specli.settings import SamplingSettings, Settings
@@ -97,3 +100,30 @@ def test_nonsense_in_a_file_of_ours_is_measured_anew(
 ) -> None:
     monkeypatch.setattr(Measurements, "load", lambda self: held)
     run(tiny, "draft.gguf")
+
+
+FLAT_BINS = [0.0] * N_BINS, [1.0] * N_BINS
+
+
+@pytest.mark.parametrize("n_judged", ["x", None, [1], float("inf"), float("nan")], ids=str)
+def test_nonsense_about_a_draft_is_as_good_as_nothing(
+    n_judged: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logits, outlook = FLAT_BINS
+    held = {"logits": logits, "outlook": outlook, "n_judged": n_judged}
+    key = " ".join(map(str, astuple(SamplingSettings())))
+    monkeypatch.setattr(Measurements, "load", lambda self: {"acceptance": {key: held}})
+    draft = Learned({}, SamplingSettings()).acceptance["draft"]
+    assert not draft.is_known
+    assert draft.probability(0.9) == Acceptance(DRAWN_RATES).probability(0.9)
+
+
+def test_a_draft_stays_known_from_one_session_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    draft = Acceptance(DRAWN_RATES)
+    for _ in range(4):
+        assert not draft.is_known
+        draft = Acceptance(DRAWN_RATES, draft.known())
+        for _ in range(8):
+            draft.observe(0.5, True)
+    assert draft.is_known
+    assert Acceptance(DRAWN_RATES, draft.known()).is_known

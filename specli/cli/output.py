@@ -178,6 +178,8 @@ def _k(stats: Stats, k: int | None) -> str:
 def _why_plain(stats: Stats) -> str:
     if stats.method == "ngram":
         return "little is repeated"
+    if stats.draft_unread_n:
+        return "for the draft to read the prompt takes longer than it saves"
     return "a guess costs more here than it brings"
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from specli.engine.cache import Cache
 from specli.engine.types import (
     Drafter,
+    DraftPrefill,
     End,
     Event,
     Guess,
@@ -51,6 +52,7 @@ class Decoder:
         self.lookup = lookup
         self.history: list[int] = []
         self._ahead: list[Guess] = []  # what follows the history, guessed while the target decoded
+        self._n_unread = 0  # tokens that the drafter leaves for later: to read them does not pay
         self.planner = planner
         self.sampler = sampler
         self.eog = eog
@@ -60,18 +62,21 @@ class Decoder:
     def generate(self, prompt: Sequence[int], max_tokens: int | None) -> Iterator[Event]:
         """Continue the prompt (at least one token) by up to max_tokens tokens.
 
-        Yields Prefill as the prompt is evaluated, a Round for each pass of the target, and End. The
-        caller may stop asking at any time: the next call finds consistent caches.
+        Yields Prefill as the prompt is evaluated, DraftPrefill where the drafter does that only
+        later, a Round for each pass of the target, and End. The caller may stop asking at any time:
+        the next call finds consistent caches.
         """
         self.history = list(prompt)
         self._ahead = []
         self.sampler.begin(len(self.history))
+        self._n_unread = 0
         self.planner.begin_answer()
         try:
-            yield from self._prefill()
+            yield from self._prefill(max_tokens)
             n_generated = 0
             while (reason := self._reason_to_end(n_generated, max_tokens)) is None:
                 left = None if max_tokens is None else max_tokens - n_generated
+                yield from self._read_on(left)
                 done = self._round(left)
                 n_generated += len(done.tokens)
                 yield done
@@ -89,7 +94,7 @@ class Decoder:
         if self.drafter:
             self.drafter.observe(self.history, 0)
 
-    def _prefill(self) -> Iterator[Event]:
+    def _prefill(self, max_tokens: int | None) -> Iterator[Event]:
         started = time.perf_counter()
         steps = self.target.sync(self.history[:-1])
         n_cached = next(steps)
@@ -101,9 +106,26 @@ class Decoder:
             self._check()
         if self.lookup:
             self.lookup.prefill(self.history)
-        for _ in self.drafter.prefill(self.history) if self.drafter else ():
-            self._check()
+        if self.drafter:
+            reading = self.drafter.prefill(self.history)
+            self._n_unread = next(reading, 0)
+            if self.planner.reads(self._n_unread, self._n_unread, max_tokens):
+                for self._n_unread in reading:
+                    self._check()
         yield Prefill(n_total, n_total, n_cached, time.perf_counter() - started)
+        if self._n_unread:
+            yield DraftPrefill(self._n_unread, 0.0)
+
+    def _read_on(self, left: int | None) -> Iterator[Event]:
+        """Let the drafter read a batch of what it left for later, where that pays by now."""
+        if not (self.drafter and self._n_unread):
+            return
+        draft_s = self._draft_s
+        reading = self.drafter.prefill(self.history)
+        n_unread = next(reading, 0)
+        if self.planner.reads(min(n_unread, self.target.model.n_batch), n_unread, left):
+            self._n_unread = next(reading, 0)
+            yield DraftPrefill(self._n_unread, self._draft_s - draft_s)
 
     def _reason_to_end(self, n_generated: int, max_tokens: int | None) -> Reason | None:
         if n_generated and self.history[-1] in self.eog:
@@ -162,7 +184,8 @@ class Decoder:
                 guess = ahead[len(guesses)]
             else:
                 guess = self.lookup.guess(context) if self.lookup else None
-                n_behind = self.drafter.n_behind(context) if self.drafter else None
+                if self.drafter and not self._n_unread:
+                    n_behind = self.drafter.n_behind(context)
             choice = self.planner.choose(guess, n_behind)
             if choice == "draft" and self.drafter:
                 guess = self.drafter.guess(context)

@@ -44,11 +44,14 @@ class ModelDrafter:
         """Time spent in decodes of the draft model."""
         return self.cache.seconds
 
-    def prefill(self, prompt: Sequence[int]) -> Iterator[None]:
-        """Decode all but the last token of the prompt; where it cannot follow, only forget."""
+    def prefill(self, prompt: Sequence[int]) -> Iterator[int]:
+        """Decode all but the last token of the prompt; where it cannot follow, only forget.
+
+        Yields how many of them are left, first and after each batch.
+        """
         if self._can_follow(prompt, 0):
-            for _ in self.cache.sync(prompt[:-1]):
-                yield
+            for n_held in self.cache.sync(prompt[:-1]):
+                yield len(prompt) - 1 - n_held
         else:
             self._rewind(common_prefix(self.cache.tokens, prompt[:-1]))
 

@@ -13,6 +13,7 @@ from specli.engine.acceptance import Acceptance
 from specli.engine.costs import N_MAX, WIDTHS, CostCurve
 from specli.engine.guard import Guard
 from specli.engine.looks import Looks
+from specli.engine.reading import Reading
 from specli.engine.types import Choice, Costs, Guess, Round
 
 _HORIZON = 24  # most guesses of a model that are planned for
@@ -36,6 +37,10 @@ class FixedPlanner:
 
     def begin_answer(self) -> None:
         """Start an answer."""
+
+    def reads(self, n_now: int, n_unread: int, n_left: int | None) -> bool:
+        """Let the draft read everything."""
+        return True
 
     def begin(self, n_max: int) -> None:
         """Start a round."""
@@ -100,6 +105,7 @@ class AutoPlanner:
         self._seconds = self._tokens * target.at(1)
         self._host_s = 0.0  # of a row: judging it, and guessing what it judges
         self._looks = Looks()
+        self._reading = Reading()
         self._since_plan_s = 0.0
         self._guard = Guard()
         self._plain = False  # whether this round has to be
@@ -122,6 +128,20 @@ class AutoPlanner:
     def begin_answer(self) -> None:
         """Start an answer: a draft that was of no use in the last one may be of use in this."""
         self._looks.begin()
+        self._reading.begin()
+
+    def reads(self, n_now: int, n_unread: int, n_left: int | None) -> bool:
+        """Say whether it pays that the draft reads so many tokens of the prompt now.
+
+        On a GPU it always does: large batches are read many times as fast as T(N_MAX) tells. So it
+        does where nothing is known of the draft yet, and its guesses could pay.
+        """
+        assert self._draft
+        now_s, all_s = self._draft.at(n_now), self._draft.at(n_unread)
+        worth = n_left, self._target.at(1), self._saved()
+        if self._target.switch_s > 0.0 or self._reading.pays(now_s, all_s, *worth):
+            return True
+        return not self._acceptance["draft"].is_known and self._may_pay()
 
     def begin(self, n_max: int) -> None:
         """Start a round of at most n_max guesses."""
@@ -215,6 +235,8 @@ class AutoPlanner:
         self._seconds = self._seconds * keep + seconds
         self._host_s = self._host_s * keep + done.host_s / (done.n_drafted + 1) / _ROUNDS
         self._looks.observe(done, self._is_look, self._target.at(1))
+        if not done.draft_s and not self._plain:
+            self._reading.miss(len(done.tokens), self._target.at(1), self._saved())
         for guess, token in zip(done.guesses, done.tokens, strict=False):
             self._acceptance[guess.source].observe(guess.confidence, guess.token == token)
         if self._seen and len(done.tokens) > done.n_drafted:
@@ -287,6 +309,15 @@ class AutoPlanner:
     def _value(self, plan: "_Plan") -> float:
         """Return what a round is worth before its first guess."""
         return max(float(plan.stop[0]), plan.go[0][-1] - self._price * self._behind_s)
+
+    def _saved(self) -> float:
+        """Return what share of plain decoding's time the draft is expected to save.
+
+        A round that brings r tokens in the time of one is worth r - 1 more than a plain one, where
+        time is priced at that very rate.
+        """
+        gain = max(0.0, self._plan.go[0][-1] - float(self._plan.stop[0]))
+        return gain / (1.0 + gain)
 
     def _best(self, n: int, p: float) -> float:
         """Return the value of going on from n guesses in the best way."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
-from specli.engine.types import Costs, Event, Prefill, Round
+from specli.engine.types import Costs, DraftPrefill, Event, Prefill, Round
 
 
 @dataclass(slots=True)
@@ -16,6 +16,7 @@ class Stats:
     method: str
     reason_off: str = ""
     draft_muted: str = ""  # why the draft model could not follow the text, where it could not
+    draft_unread_n: int = 0  # prompt tokens that the draft has not read: it would not have paid
     cache_n: int = 0  # prompt tokens that were in the cache already
     prompt_n: int = 0  # prompt tokens evaluated
     prompt_s: float = 0.0
@@ -37,6 +38,9 @@ class Stats:
         """Take one event in."""
         if isinstance(event, Prefill):
             self.cache_n, self.prompt_n, self.prompt_s = event.n_cached, event.n_done, event.seconds
+        elif isinstance(event, DraftPrefill):
+            self.draft_unread_n = event.n_left
+            self.prompt_s += event.seconds
         elif isinstance(event, Round):
             self.predicted_n += len(event.tokens)
             self.draft_n += event.n_drafted
@@ -91,6 +95,7 @@ class Stats:
             "method": self.method,
             "reason_off": self.reason_off or None,
             "draft_muted": self.draft_muted or None,
+            "draft_unread_n": self.draft_unread_n,
             "cache_n": self.cache_n,
             "prompt_n": self.prompt_n,
             "prompt_ms": _ms(self.prompt_s),

@@ -157,13 +157,24 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftPrefill:
+    """A drafter has left a prompt for later. n_left: tokens of it that it has not read.
+
+    seconds: that it read on for just now.
+    """
+
+    n_left: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """Nothing more comes, and why."""
 
     reason: Reason
 
 
-Event: TypeAlias = Prefill | Round | End
+Event: TypeAlias = Prefill | DraftPrefill | Round | End
 
 
 class Model(Protocol):
@@ -227,8 +238,11 @@ class Drafter(Protocol):
     def seconds(self) -> float:
         """Time spent so far in decodes."""
 
-    def prefill(self, prompt: Sequence[int]) -> Iterator[None]:
-        """Take in the prompt, in steps between which the caller may stop."""
+    def prefill(self, prompt: Sequence[int]) -> Iterator[int]:
+        """Forget what does not belong to a prompt, then take it in, in steps.
+
+        Yields how many tokens it has not read, first and after each step. The caller may leave off.
+        """
 
     def n_behind(self, context: Sequence[int]) -> int | None:
         """Return how many tokens it has to decode for its next guess; None where it is silent."""
@@ -286,6 +300,13 @@ class Planner(Protocol):
 
     def begin_answer(self) -> None:
         """Start an answer: another text, of which what was learned may tell less."""
+
+    def reads(self, n_now: int, n_unread: int, n_left: int | None) -> bool:
+        """Say whether the drafter is to read n_now of the tokens of the prompt that it has not.
+
+        Asked first of all of them, then, where the answer is no, of a part before each round.
+        n_left: tokens that the answer may still have.
+        """
 
     def begin(self, n_max: int) -> None:
         """Start a round of at most n_max guesses."""
