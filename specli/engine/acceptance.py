@@ -3,7 +3,6 @@
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from math import exp, log
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ _MEMORY = 0.97  # what is left of a bin's votes after each new one of them
 _SEEN_MEMORY = 0.99
 _LEAST_STEP = 0.05
 _MOST = 8.0  # logits: surer than that is nobody
-_N_KNOWN = 32  # judged guesses by which a drafter is no stranger
+_KEPT = 0.9  # of what was learned another time: the rest is what everyone begins with
 
 
 class Acceptance:
@@ -35,17 +34,19 @@ class Acceptance:
     far off the rates are, in logits, which all guesses tell together.
     """
 
-    def __init__(self, rates: Sequence[float], learned: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, rates: Sequence[float], learned: Mapping[str, Sequence[float]] | None = None
+    ) -> None:
         """rates: to begin with, of each bin. learned: what `known` returned another time.
 
-        What was learned counts for no more than what one begins with.
+        What was learned counts for no more than what one begins with, and fades with each time: a
+        draft that was of no use is given another chance some day.
 
         Raises ValueError, TypeError or KeyError where it is something else.
         """
         self._judged = [0.0] * N_BINS
         self._accepted = [0.0] * N_BINS
         self._n_judged = 0
-        self._n_before = 0  # judged another time
         self._bias = 0.0
         self._prior = [log(rate / (1.0 - rate)) for rate in rates]  # logits
         self._seen = _PRIOR_VOTES * _OUTLOOK
@@ -53,14 +54,10 @@ class Acceptance:
             both = np.array([learned["logits"], learned["outlook"]], np.float64)
             if both.shape != (2, N_BINS) or not np.isfinite(both).all() or both[1].sum() <= 0.0:
                 raise ValueError("these are no rates and weights of bins")
-            self._prior = np.clip(both[0], -_MOST, _MOST).tolist()
-            self._seen = _PRIOR_VOTES * both[1]
-            self._n_before = int(learned.get("n_judged", 0))
-
-    @property
-    def is_known(self) -> bool:
-        """Whether enough guesses were judged, now or another time, to know the drafter by them."""
-        return self._n_before + self._n_judged >= _N_KNOWN
+            both[0] = np.clip(both[0], -_MOST, _MOST)
+            logits, outlook = _KEPT * both + (1.0 - _KEPT) * np.array([self._prior, _OUTLOOK])
+            self._prior = logits.tolist()
+            self._seen = _PRIOR_VOTES * outlook
 
     def probability(self, confidence: float) -> float:
         """Return how likely a guess is to be accepted."""
@@ -89,14 +86,13 @@ class Acceptance:
         self._seen *= _SEEN_MEMORY
         self._seen[_bin(confidence)] += 1.0
 
-    def known(self) -> dict[str, list[float] | int]:
-        """Return the rates, as logits, the outlook, and of how many guesses, as plain data."""
+    def known(self) -> dict[str, list[float]]:
+        """Return the rates, as logits, and the outlook as plain data."""
         weights, rates = self.outlook()
         rates = np.clip(rates, 0.001, 0.9995)
         return {
             "logits": [round(float(logit), 3) for logit in np.log(rates / (1.0 - rates))],
             "outlook": [round(float(weight), 4) for weight in weights],
-            "n_judged": self._n_before + self._n_judged,
         }
 
     def _rate(self, at: int) -> float:

@@ -133,15 +133,12 @@ class AutoPlanner:
     def reads(self, n_now: int, n_unread: int, n_left: int | None) -> bool:
         """Say whether it pays that the draft reads so many tokens of the prompt now.
 
-        On a GPU it always does: large batches are read many times as fast as T(N_MAX) tells. So it
-        does where nothing is known of the draft yet, and its guesses could pay.
+        On a GPU it always does: large batches are read many times as fast as T(N_MAX) tells.
         """
         assert self._draft
         now_s, all_s = self._draft.at(n_now), self._draft.at(n_unread)
         worth = n_left, self._target.at(1), self._saved()
-        if self._target.switch_s > 0.0 or self._reading.pays(now_s, all_s, *worth):
-            return True
-        return not self._acceptance["draft"].is_known and self._may_pay()
+        return self._target.switch_s > 0.0 or self._reading.pays(now_s, all_s, *worth)
 
     def begin(self, n_max: int) -> None:
         """Start a round of at most n_max guesses."""

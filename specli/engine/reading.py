@@ -3,7 +3,7 @@
 from math import inf
 
 _ANSWER = 256  # tokens that an answer is expected to have, where nothing says that it has fewer
-_SHARE = 0.02  # of plain decoding's time: what reading may cost whatever is believed of the guesses
+_SHARE = 0.01  # of plain decoding's time: what reading may cost whatever is believed of the guesses
 
 
 class Reading:
@@ -15,12 +15,12 @@ class Reading:
     """
 
     def __init__(self) -> None:
-        self.begin()
+        self._is_first = True
+        self._missed_s = 0.0
 
     def begin(self) -> None:
         """Begin an answer."""
         self._is_first = True
-        self._missed_s = 0.0
 
     def pays(
         self, now_s: float, all_s: float, n_left: int | None, plain_s: float, saved: float
@@ -31,16 +31,19 @@ class Reading:
         the answer may still have. plain_s: T(1). saved: what share of that guesses are expected to
         save.
         """
+        gain_s = plain_s * max(saved, _SHARE)  # of a token
         n = inf if n_left is None else n_left
         if self._is_first:
             self._is_first = False
-            return all_s <= min(n, _ANSWER) * plain_s * max(saved, _SHARE)
-        # While the rest is read as gains are missed, as much is missed again.
-        if now_s > self._missed_s or 2 * all_s > n * plain_s * saved:
+            if all_s <= min(n, _ANSWER) * gain_s:
+                return True
+        pays_all = all_s <= self._missed_s  # in this answer, and those before
+        will_pay = 2 * all_s <= n * gain_s  # as much again is missed until all is read
+        if now_s > self._missed_s or not (pays_all or will_pay):
             return False
         self._missed_s -= now_s
         return True
 
     def miss(self, n_tokens: int, plain_s: float, saved: float) -> None:
         """Learn that so many tokens came without the draft."""
-        self._missed_s += n_tokens * plain_s * saved
+        self._missed_s += n_tokens * plain_s * max(saved, _SHARE)

@@ -24,11 +24,8 @@ PROMPT = [1, 2, 3, 4] * 50
 LONG = [1, 2, 3, 4] * 500
 
 
-def planner(known: bool = True, draft_s: dict[int, float] = DRAFT) -> AutoPlanner:
-    draft = Acceptance(GREEDY_RATES)
-    if known:
-        draft = Acceptance(GREEDY_RATES, draft.known() | {"n_judged": 100})
-    acceptance = {"draft": draft, "ngram": Acceptance(TRUE_RATES)}
+def planner(draft_s: dict[int, float] = DRAFT) -> AutoPlanner:
+    acceptance = {"draft": Acceptance(GREEDY_RATES), "ngram": Acceptance(TRUE_RATES)}
     return AutoPlanner(CostCurve(TARGET), CostCurve(draft_s), acceptance)
 
 
@@ -96,12 +93,13 @@ def test_what_cannot_pay_is_not_read(clock: Clock) -> None:
     assert decoder.drafter.seconds == 0.0
 
 
-def test_a_stranger_is_given_a_chance(clock: Clock) -> None:
-    decoder = decoder_of(clock, planner(known=False))
-    rounds = [e for e in decoder.generate(LONG, 8) if isinstance(e, Round)]
-    assert rounds[0].guesses
-    decoder = decoder_of(clock, planner(known=False, draft_s=USELESS), USELESS)
-    assert not any(e.guesses for e in decoder.generate(LONG, 8) if isinstance(e, Round))
+def test_a_draft_of_no_use_gets_a_little_time_from_answer_to_answer(clock: Clock) -> None:
+    decoder = decoder_of(clock, planner(draft_s=USELESS), USELESS)
+    assert decoder.drafter is not None
+    started = clock.now
+    for _ in range(50):
+        generated(decoder, PROMPT, 100)
+    assert 0.0 < decoder.drafter.seconds < 0.02 * (clock.now - started)
 
 
 def test_what_is_read_later_comes_bit_by_bit_and_counts(clock: Clock) -> None:
@@ -179,6 +177,7 @@ def test_what_was_refused_at_first_is_read_as_gains_are_missed() -> None:
     assert not reading.pays(2.1, 60.0, 196, 1.0, 0.5)
     assert reading.pays(2.0, 40.0, 196, 1.0, 0.5)
     assert not reading.pays(0.1, 38.0, 196, 1.0, 0.5)
+    assert not reading.pays(100.0, 100.0, None, 1.0, 0.5)  # the answer has begun
     reading.begin()
     assert reading.pays(100.0, 100.0, 200, 1.0, 0.5)
 
@@ -198,5 +197,5 @@ def test_an_answer_that_has_no_end_is_not_thought_endless(n_left: int | None) ->
 
 
 def test_a_little_is_read_whatever_is_believed() -> None:
-    assert Reading().pays(2.0, 2.0, 100, 1.0, 0.0)
-    assert not Reading().pays(2.1, 2.1, 100, 1.0, 0.0)
+    assert Reading().pays(1.0, 1.0, 100, 1.0, 0.0)
+    assert not Reading().pays(1.1, 1.1, 100, 1.0, 0.0)
