@@ -20,6 +20,7 @@ from specli.engine.drafters import NGRAM_SIZES, ModelDrafter, NgramDrafter
 from specli.engine.planner import AutoPlanner, FixedPlanner
 from specli.engine.sampler import LogitSampler, of_draft
 from specli.engine.stats import Stats
+from specli.engine.tempering import Tempering
 from specli.engine.types import Grammar, Lookup, Planner, Sampler
 from specli.events import Start
 from specli.learned import Learned
@@ -58,7 +59,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What a planner begins with; it goes on learning in the very acceptance that it is given.
+    """What a planner begins with; it goes on learning in the very objects that it is given.
 
     target_s, draft_s: seconds of a decode of n tokens, by n. switch_s: what the target takes longer
     for another n than the last.
@@ -68,6 +69,7 @@ class Knowledge:
     draft_s: Mapping[int, float] = field(default_factory=dict)
     acceptance: Mapping[str, Acceptance] = field(default_factory=dict)
     switch_s: float = 0.0
+    tempering: Tempering = field(default_factory=Tempering)
 
 
 @contextmanager
@@ -123,6 +125,7 @@ class _Opened:
                 measure_costs(draft, learned.draft_s, _DRAFT_S) if draft else {},
                 learned.acceptance,
                 measure_switch(models.target),
+                learned.tempering,
             )
 
         session = replace(new_session(models, pair, settings, know), retune=self.start)
@@ -241,8 +244,10 @@ def _guessers(
     rng = np.random.default_rng([seed, 1])
     n_vocab = models.vocabulary.n_tokens
     sampler = _sampler(of_draft(settings.sampling), n_vocab, grammar)
-    greedy = settings.sampling.temperature == 0
-    drafter = ModelDrafter(Cache(context), sampler, n_vocab, rng, greedy=greedy)
+    temperature = settings.sampling.temperature
+    drafter = ModelDrafter(
+        Cache(context), sampler, n_vocab, rng, temperature=temperature, greedy=not temperature
+    )
     return _Guessers(drafter, None if settings.k else _lookup(_LONG, grammar))
 
 
@@ -263,6 +268,7 @@ def _planner(
     target.costs, draft_costs = CostCurve(known.target_s, known.switch_s), None
     if guessers.drafter:
         guessers.drafter.cache.costs = draft_costs = CostCurve(known.draft_s)
+        guessers.drafter.temper(known.tempering)
     return AutoPlanner(target.costs, draft_costs, known.acceptance)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from specli.engine.acceptance import DRAWN_RATES, GREEDY_RATES, TRUE_RATES, Acceptance
 from specli.engine.costs import CostCurve
+from specli.engine.tempering import Tempering
 from specli.measurements import Measurements
 from specli.settings import SamplingSettings
 
@@ -31,7 +32,8 @@ class Learned:
 
     def save(self, target: CostCurve, draft: CostCurve | None) -> None:
         """Keep what is known now."""
-        of_samplings = self._of_samplings | {self._sampling: self.acceptance["draft"].known()}
+        of_draft = {**self.acceptance["draft"].known(), "temperature": self.tempering.factor}
+        of_samplings = self._of_samplings | {self._sampling: of_draft}
         self._file.save(
             {
                 "target_s": target.known(),
@@ -44,7 +46,9 @@ class Learned:
         self.target_s = _seconds(held.get("target_s", {}))
         self.draft_s = _seconds(held.get("draft_s", {}))
         self._of_samplings: dict[str, Any] = dict(held.get("acceptance", {}))
-        draft = Acceptance(rates, self._of_samplings.pop(self._sampling, None))
+        learned = self._of_samplings.pop(self._sampling, {})
+        draft = Acceptance(rates, learned)
+        self.tempering = Tempering(learned.get("temperature", 0.0))
         self.acceptance = {"draft": draft, "ngram": Acceptance(TRUE_RATES)}
 
 

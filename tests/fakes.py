@@ -111,6 +111,9 @@ class FakeSampler:
     def logits(self, row: Row, history: Sequence[int]) -> Row:
         return row
 
+    def warm(self, temperature: float) -> None:
+        raise AssertionError("a fake stays as it is")
+
     def dist(self, row: Row, history: Sequence[int]) -> Dist:
         return _dist(self, row.tobytes())
 

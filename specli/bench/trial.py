@@ -13,7 +13,6 @@ from specli.bench.prompts import Prompt
 from specli.bench.records import Passes, Run, columns
 from specli.bench.schedule import Schedule, Speeds
 from specli.chat import Done, Message, Progress
-from specli.engine.acceptance import Acceptance
 from specli.engine.costs import N_MAX, measure_costs
 from specli.engine.types import Model, Round
 from specli.errors import Interrupted
@@ -45,9 +44,7 @@ class Bench:
     switch_s: float
     began: float  # by time.perf_counter
     meter: EnergyMeter = field(default_factory=EnergyMeter)
-    _acceptance: dict[tuple[str, SamplingSettings], dict[str, Acceptance]] = field(
-        default_factory=dict
-    )
+    _learned: dict[tuple[str, SamplingSettings], Learned] = field(default_factory=dict)
 
     def run(
         self, contestant: Contestant, prompt: Prompt, temperature: float, n: int, repeat: int
@@ -62,8 +59,9 @@ class Bench:
         draft = contestant.draft
 
         def know() -> Knowledge:
-            known = self.acceptance(draft, settings.sampling)
-            return Knowledge(self.target_s, self.draft_s.get(draft, {}), known, self.switch_s)
+            known = self.learned(draft, settings.sampling)
+            costs = self.target_s, self.draft_s.get(draft, {})
+            return Knowledge(*costs, known.acceptance, self.switch_s, known.tempering)
 
         session = new_session(self.models, self._pair(draft), settings, know)
         text, rounds, done = self.text(prompt), [], None
@@ -129,14 +127,13 @@ class Bench:
         of_drafts = {label: _of_prompt(costs) for label, costs in self.draft_s.items()}
         return Speeds(_of_prompt(self.target_s), self.target_s[1], of_drafts)
 
-    def acceptance(self, draft: str, sampling: SamplingSettings) -> dict[str, Acceptance]:
+    def learned(self, draft: str, sampling: SamplingSettings) -> Learned:
         """Return what was known of guesses before the first run, for one planner to go on with."""
         key = draft, sampling
-        if key not in self._acceptance:
+        if key not in self._learned:
             pair = self._pair(draft)
-            learned = Learned(identity(pair, self.settings), sampling)
-            self._acceptance[key] = learned.acceptance
-        return deepcopy(self._acceptance[key])
+            self._learned[key] = Learned(identity(pair, self.settings), sampling)
+        return deepcopy(self._learned[key])
 
     def _pair(self, draft: str) -> Pair:
         return Pair(self.target, self.drafts.get(draft, draft))

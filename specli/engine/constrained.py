@@ -28,7 +28,14 @@ class ConstrainedSampler:
         self._grammar = grammar
         self._free = LogitSampler(settings, n_vocab)
         self._floor = log(settings.min_p) if settings.min_p else -inf
-        self._scale = min(1.0 / settings.temperature, 1e30) if settings.temperature else 0.0
+        self._scale = 0.0
+        if settings.temperature:
+            self.warm(settings.temperature)
+
+    def warm(self, temperature: float) -> None:
+        """Draw with another temperature from now on; neither is 0."""
+        self._scale = min(1.0 / temperature, 1e30)
+        self._free.warm(temperature)
 
     def begin(self, n_prompt: int) -> None:
         """Let the grammar begin where the answer does."""

@@ -163,6 +163,7 @@ class Decoder:
         if self.lookup:
             self.lookup.observe(self.history, len(tokens))
         if self.drafter:
+            self.drafter.learn(guesses, verdict.p)
             followed = [*self.history, *(guess.token for guess in self._ahead)]
             self.drafter.observe(followed, len(tokens) + len(self._ahead))
         target_s = self.target.seconds - target_s

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from specli.engine.cache import Cache, common_prefix
+from specli.engine.tempering import Tempering
 from specli.engine.types import Guess, Sampler
 from specli.errors import CannotRewind
 
@@ -26,17 +27,21 @@ class ModelDrafter:
         n_vocab: int,
         rng: np.random.Generator,
         *,
+        temperature: float = 0.0,
         greedy: bool = False,
     ) -> None:
         """n_vocab: how many tokens the target knows; the draft proposes no other.
 
-        greedy: propose what is likeliest under `sampler` instead of a draw.
+        temperature: the target's, beside which that of `sampler` moves to what overlaps most; 0 for
+        a sampler that stays as it is. greedy: propose what is likeliest instead of a draw.
         """
         self.cache = cache
         self._sampler = sampler
         self._n_vocab = n_vocab
         self._rng = rng
         self._greedy = greedy
+        self._temperature = temperature
+        self.temper(Tempering())
         self.muted = ""
 
     @property
@@ -81,6 +86,18 @@ class ModelDrafter:
         while kept < most and held[kept] == history[kept]:
             kept += 1
         self._rewind(kept)
+
+    def learn(self, guesses: Sequence[Guess], p: Sequence[float]) -> None:
+        """Learn from the first guess which temperature suits the target; one a round is enough."""
+        if self._temperature and p and (q := guesses[0].q):
+            self._tempering.observe(q, guesses[0].token, p[0])
+            self.temper(self._tempering)
+
+    def temper(self, tempering: Tempering) -> None:
+        """Draw at the temperature that this one chooses, from now on."""
+        self._tempering = tempering
+        if self._temperature:
+            self._sampler.warm(self._temperature * tempering.factor)
 
     def _rewind(self, length: int) -> None:
         try:

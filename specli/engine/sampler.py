@@ -16,20 +16,16 @@ _BLOCK = 512  # most tokens whose largest logit is looked at first
 DRAFT_NEAR = 8.0  # all that a draft proposes is nearer: the rest is never missed (docs/adr/0008)
 # Sums of weights within which float32 tells apart what matters, however logits are shifted.
 _LEAST_TOTAL, _MOST_TOTAL = 1e-6, 1e30
-# A draft is less sure than its target: made a little colder, it overlaps it most (ADR 8).
-DRAFT_TEMPERATURE = 0.9  # of the target's
 
 
 def of_draft(settings: SamplingSettings) -> SamplingSettings:
-    """Return the settings that a draft draws with: the target's, colder, of likely tokens only.
+    """Return the settings that a draft draws with: the target's, of likely tokens only.
 
-    Any draft is exact: this one is cheap and overlaps the target most (docs/adr/0008). At
-    temperature 0 its arg-max is wanted, with the probability at temperature 1 as its confidence.
+    Any draft is exact: this one is cheap (docs/adr/0008). At temperature 0 its arg-max is wanted,
+    with the probability at temperature 1 as its confidence.
     """
     if settings.temperature == 0:
         settings = replace(settings, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0)
-    else:
-        settings = replace(settings, temperature=settings.temperature * DRAFT_TEMPERATURE)
     min_p = max(settings.min_p, exp(-DRAFT_NEAR * max(1.0, settings.temperature)))
     return replace(settings, min_p=min_p)
 
@@ -50,8 +46,14 @@ class LogitSampler:
         self._floor = np.float32(log(settings.min_p) if settings.min_p else -np.inf)
         self._sorts = settings.top_k > 0 or settings.top_p < 1.0
         self._reach = np.float32(-TOP_P_REACH) if self._sorts else self._floor
+        self._scale = 0.0
+        if settings.temperature:
+            self.warm(settings.temperature)
+
+    def warm(self, temperature: float) -> None:
+        """Draw with another temperature from now on; neither is 0."""
         # A tiny temperature makes all but the best impossible; float32 must not overflow for it.
-        self._scale = min(1.0 / settings.temperature, 1e30) if settings.temperature else 0.0
+        self._scale = min(1.0 / temperature, 1e30)
 
     def begin(self, n_prompt: int) -> None:
         """Need to know nothing of where an answer begins."""

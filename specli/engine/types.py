@@ -256,6 +256,9 @@ class Drafter(Protocol):
     def observe(self, history: Sequence[int], n_new: int) -> None:
         """Learn what became of the last guesses: only the last n_new tokens are new or changed."""
 
+    def learn(self, guesses: Sequence[Guess], p: Sequence[float]) -> None:
+        """Learn what the target thinks of guesses: p are its probabilities of the first ones."""
+
 
 class Lookup(Protocol):
     """A source of guesses that cost next to nothing."""
@@ -283,6 +286,9 @@ class Sampler(Protocol):
 
     def logits(self, row: Row, history: Sequence[int]) -> Row:
         """Return the logits that the distribution is made of: the row, or what penalties leave."""
+
+    def warm(self, temperature: float) -> None:
+        """Take another temperature from now on, neither of them 0; the filters stay."""
 
 
 class Grammar(Protocol):

@@ -68,7 +68,7 @@ def test_the_planner_of_every_run_begins_with_the_same_and_keeps_nothing(tiny: P
 
         def look() -> None:
             run = bench.run(AUTO, PROMPTS[0], 0.0, 30, 0)
-            known = bench.acceptance("draft", SamplingSettings(0.0))
+            known = bench.learned("draft", SamplingSettings(0.0)).acceptance
             begins.append({name: one.known() for name, one in known.items()})
             assert run.stats["draft_n"] > 0
 

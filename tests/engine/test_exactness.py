@@ -11,6 +11,7 @@ from scipy.stats import chisquare
 from specli.engine import decode
 from specli.engine.acceptance import GREEDY_RATES, TRUE_RATES, Acceptance
 from specli.engine.costs import CostCurve
+from specli.engine.decode import Decoder
 from specli.engine.planner import AutoPlanner
 from specli.engine.types import Planner, Round
 from tests.fakes import FakeModel, FakeSampler, generated, make_decoder, walk
@@ -90,10 +91,17 @@ def p_value(
     plan: int | Planner = 3,
 ) -> float:
     """Test n generated triples against the exact distribution; return the p value."""
+    decoder = make_decoder(target, draft, plan, sampler, 7, draft_sampler=draft_sampler)
+    return p_value_of(decoder, sampler, n)
+
+
+def p_value_of(decoder: Decoder, sampler: FakeSampler, n: int = 2000) -> float:
+    """Test n triples of a decoder whose target draws as the sampler does."""
+    target = decoder.target.model
+    assert isinstance(target, FakeModel)
     exact = joint(target, sampler)
     index = {triple: i for i, triple in enumerate(walk(target.n_vocab))}
     counts = np.zeros(len(exact))
-    decoder = make_decoder(target, draft, plan, sampler, 7, draft_sampler=draft_sampler)
     for _ in range(n):
         counts[index[tuple(generated(decoder, PROMPT, 3))]] += 1
     assert not counts[exact == 0].any(), "a token that the sampler had ruled out"
