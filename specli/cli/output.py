@@ -7,6 +7,7 @@ from typing import Protocol
 from specli.assemble import Session, start_of
 from specli.chat import AnswerEvent, Done, Text
 from specli.chat import Progress as PromptProgress
+from specli.cli.stats_words import UNREAD
 from specli.cli.streams import one_file, say, tell, write
 from specli.cli.waiting import Waiting
 from specli.engine.stats import Stats
@@ -179,7 +180,7 @@ def _why_plain(stats: Stats) -> str:
     if stats.method == "ngram":
         return "little is repeated"
     if stats.draft_unread_n:
-        return "for the draft to read the prompt takes longer than it saves"
+        return UNREAD
     return "a guess costs more here than it brings"
 
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from specli.engine.types import Reason
 
 _GUESSERS = {"draft": "a draft model", "ngram": "n-grams of the text", "none": "nothing"}
+UNREAD = "for the draft to read the prompt takes longer than it saves"
 _REASONS: dict["Reason", str] = {
     "eog": "the model was done",
     "length": "cut by --max-tokens",
@@ -36,7 +37,7 @@ def in_words(stats: "Stats", reason: "Reason") -> dict[str, str]:
         "end": _REASONS[reason],
         "guessed by": _GUESSERS.get(stats.method, "a draft model and n-grams of the text"),
     }
-    if why := stats.reason_off or stats.draft_muted:
+    if why := stats.reason_off or stats.draft_muted or (UNREAD if stats.draft_unread_n else ""):
         rows["not guessed"] = why
     # Without a guess it was plain decoding: what differs is chance.
     if stats.gain and stats.draft_n:

@@ -6,7 +6,7 @@ from math import inf, log
 import numpy as np
 from numpy.typing import NDArray
 
-from specli.engine.sampler import LogitSampler, check_finite
+from specli.engine.sampler import LogitSampler, check_finite, scale_at
 from specli.engine.types import Dist, Grammar, Guess, Lookup, Row, certain
 from specli.errors import DecodeError
 from specli.settings import SamplingSettings
@@ -34,7 +34,7 @@ class ConstrainedSampler:
 
     def warm(self, temperature: float) -> None:
         """Draw with another temperature from now on; neither is 0."""
-        self._scale = min(1.0 / temperature, 1e30)
+        self._scale = scale_at(temperature)
         self._free.warm(temperature)
 
     def begin(self, n_prompt: int) -> None:

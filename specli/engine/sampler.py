@@ -37,6 +37,14 @@ def check_finite(best: np.float32) -> np.float32:
     return best
 
 
+def scale_at(temperature: float) -> float:
+    """Return what logits are multiplied by at a temperature above 0.
+
+    A tiny one makes all but the best impossible; float32 must not overflow for it.
+    """
+    return 1.0 / max(temperature, 1e-30)
+
+
 class LogitSampler:
     """The engine's Sampler: what llama.cpp's chain of the same settings draws from."""
 
@@ -52,8 +60,7 @@ class LogitSampler:
 
     def warm(self, temperature: float) -> None:
         """Draw with another temperature from now on; neither is 0."""
-        # A tiny temperature makes all but the best impossible; float32 must not overflow for it.
-        self._scale = min(1.0 / temperature, 1e30)
+        self._scale = scale_at(temperature)
 
     def begin(self, n_prompt: int) -> None:
         """Need to know nothing of where an answer begins."""

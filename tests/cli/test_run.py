@@ -3,11 +3,13 @@
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from specli.cli.output import stats_line
+from specli.cli.stats_words import in_words
 from specli.engine.stats import Stats
 from tests.cli.conftest import Result
 
@@ -218,3 +220,11 @@ def test_the_statistics_say_when_speculation_turned_itself_off(
     stats.draft_n = 0 if plain_rounds == 20 else 40
     assert said in stats_line(stats, None, "eog")
     assert "k=3" in stats_line(stats, 3, "eog")
+
+
+def test_the_statistics_say_when_a_draft_did_not_read_the_prompt() -> None:
+    stats = Stats("both", draft_rounds=20, plain_rounds=20, predicted_n=20, draft_unread_n=900)
+    why = "for the draft to read the prompt takes longer than it saves"
+    assert f"speculation off (both: {why}): " in stats_line(stats, None, "eog")
+    assert in_words(stats, "eog")["not guessed"] == why
+    assert "not guessed" not in in_words(replace(stats, draft_unread_n=0), "eog")

@@ -146,7 +146,7 @@ def test_a_shorter_row_is_a_smaller_vocabulary(row: Row) -> None:
         assert LogitSampler(settings, N_VOCAB).dist(row[:50], []).ids.max() < 50
 
 
-@pytest.mark.parametrize("temperature", [1e-300, 1e-50, 1e-6])
+@pytest.mark.parametrize("temperature", [5e-324, 1e-300, 1e-50, 1e-6])
 def test_a_tiny_temperature_is_the_arg_max(row: Row, temperature: float) -> None:
     got = dist(row, [], temperature=temperature)
     assert got.prob(int(row.argmax())) == 1.0
