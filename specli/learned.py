@@ -27,7 +27,7 @@ class Learned:
         rates = DRAWN_RATES if sampling.temperature else GREEDY_RATES
         try:
             self._parse(self._file.load(), rates)
-        except (ValueError, TypeError, AttributeError, KeyError):
+        except (ValueError, TypeError, AttributeError, KeyError, OverflowError):
             self._parse({}, rates)
 
     def save(self, target: CostCurve, draft: CostCurve | None) -> None:

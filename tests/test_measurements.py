@@ -89,6 +89,7 @@ def test_costs_are_the_same_at_every_temperature_acceptance_is_not(
         {"target_s": {"1": "x"}},
         {"target_s": {"1": -1.0}},
         {"target_s": {"2": 0.5}},
+        {"target_s": {"1": 10**400}},
         {"target_s": 7, "draft_s": None},
         {"acceptance": {"draft": {"logits": [1.0], "outlook": [1.0]}}},
         {"acceptance": []},
@@ -102,11 +103,25 @@ def test_nonsense_in_a_file_of_ours_is_measured_anew(
     run(tiny, "draft.gguf")
 
 
-@pytest.mark.parametrize("logits", ["x", None, [1.0], [float("nan")] * N_BINS, {}], ids=str)
+SOUND = [1.0] * N_BINS
+UNSOUND: list[object] = ["x", None, [1.0], [float("nan")] * N_BINS, {}, [10**400] * N_BINS]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("logits", "outlook"),
+    [
+        *((logits, SOUND) for logits in UNSOUND),
+        (SOUND, [1e308] * N_BINS),
+        (SOUND, [-1.0, *SOUND[1:]]),
+        (SOUND, [0.0] * N_BINS),
+    ],
+    ids=lambda value: str(value)[:20],
+)
 def test_nonsense_about_a_draft_is_as_good_as_nothing(
-    logits: object, monkeypatch: pytest.MonkeyPatch
+    logits: object, outlook: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = {"logits": logits, "outlook": [1.0] * N_BINS}
+    held = {"logits": logits, "outlook": outlook}
     key = " ".join(map(str, astuple(SamplingSettings())))
     monkeypatch.setattr(Measurements, "load", lambda self: {"acceptance": {key: held}})
     draft = Learned({}, SamplingSettings()).acceptance["draft"]

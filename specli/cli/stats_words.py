@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from specli.engine.types import Reason
 
 _GUESSERS = {"draft": "a draft model", "ngram": "n-grams of the text", "none": "nothing"}
-UNREAD = "for the draft to read the prompt takes longer than it saves"
+UNREAD = "the draft, which would have to read the prompt first, costs more here than it brings"
 _REASONS: dict["Reason", str] = {
     "eog": "the model was done",
     "length": "cut by --max-tokens",

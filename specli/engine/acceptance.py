@@ -23,6 +23,7 @@ _MEMORY = 0.97  # what is left of a bin's votes after each new one of them
 _SEEN_MEMORY = 0.99
 _LEAST_STEP = 0.05
 _MOST = 8.0  # logits: surer than that is nobody
+_MOST_WEIGHT = 1e6  # of a bin, in a file of ours
 _KEPT = 0.9  # of what was learned another time: the rest is what everyone begins with
 
 
@@ -42,7 +43,7 @@ class Acceptance:
         What was learned counts for no more than what one begins with, and fades with each time: a
         draft that was of no use is given another chance some day.
 
-        Raises ValueError, TypeError or KeyError where it is something else.
+        Raises ValueError, TypeError, KeyError or OverflowError where it is something else.
         """
         self._judged = [0.0] * N_BINS
         self._accepted = [0.0] * N_BINS
@@ -52,7 +53,8 @@ class Acceptance:
         self._seen = _PRIOR_VOTES * _OUTLOOK
         if learned:
             both = np.array([learned["logits"], learned["outlook"]], np.float64)
-            if both.shape != (2, N_BINS) or not np.isfinite(both).all() or both[1].sum() <= 0.0:
+            is_sound = both.shape == (2, N_BINS) and bool(np.isfinite(both).all())
+            if not is_sound or both[1].min() < 0.0 or not 0.0 < both[1].max() < _MOST_WEIGHT:
                 raise ValueError("these are no rates and weights of bins")
             both[0] = np.clip(both[0], -_MOST, _MOST)
             logits, outlook = _KEPT * both + (1.0 - _KEPT) * np.array([self._prior, _OUTLOOK])

@@ -45,6 +45,11 @@ class ModelDrafter:
         self.muted = ""
 
     @property
+    def n_ctx(self) -> int:
+        """Most tokens of a text that it can follow."""
+        return self.cache.model.n_ctx
+
+    @property
     def seconds(self) -> float:
         """Time spent in decodes of the draft model."""
         return self.cache.seconds

@@ -38,7 +38,7 @@ class FixedPlanner:
     def begin_answer(self) -> None:
         """Start an answer."""
 
-    def reads(self, n_now: int, n_unread: int, n_left: int | None) -> bool:
+    def reads(self, n_now: int, n_unread: int, n_left: int) -> bool:
         """Let the draft read everything."""
         return True
 
@@ -106,6 +106,7 @@ class AutoPlanner:
         self._host_s = 0.0  # of a row: judging it, and guessing what it judges
         self._looks = Looks()
         self._reading = Reading()
+        self._waits = False  # whether the draft has not read all of the prompt
         self._since_plan_s = 0.0
         self._guard = Guard()
         self._plain = False  # whether this round has to be
@@ -129,8 +130,9 @@ class AutoPlanner:
         """Start an answer: a draft that was of no use in the last one may be of use in this."""
         self._looks.begin()
         self._reading.begin()
+        self._waits = False
 
-    def reads(self, n_now: int, n_unread: int, n_left: int | None) -> bool:
+    def reads(self, n_now: int, n_unread: int, n_left: int) -> bool:
         """Say whether it pays that the draft reads so many tokens of the prompt now.
 
         On a GPU it always does: large batches are read many times as fast as T(N_MAX) tells.
@@ -138,7 +140,9 @@ class AutoPlanner:
         assert self._draft
         now_s, all_s = self._draft.at(n_now), self._draft.at(n_unread)
         worth = n_left, self._target.at(1), self._saved()
-        return self._target.switch_s > 0.0 or self._reading.pays(now_s, all_s, *worth)
+        pays = self._target.switch_s > 0.0 or self._reading.pays(now_s, all_s, *worth)
+        self._waits = n_now < n_unread or not pays
+        return pays
 
     def begin(self, n_max: int) -> None:
         """Start a round of at most n_max guesses."""
@@ -232,7 +236,8 @@ class AutoPlanner:
         self._seconds = self._seconds * keep + seconds
         self._host_s = self._host_s * keep + done.host_s / (done.n_drafted + 1) / _ROUNDS
         self._looks.observe(done, self._is_look, self._target.at(1))
-        if not done.draft_s and not self._plain:
+        self._reading.observe(len(done.tokens))
+        if self._waits and not self._plain:
             self._reading.miss(len(done.tokens), self._target.at(1), self._saved())
         for guess, token in zip(done.guesses, done.tokens, strict=False):
             self._acceptance[guess.source].observe(guess.confidence, guess.token == token)

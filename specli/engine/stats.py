@@ -40,7 +40,7 @@ class Stats:
             self.cache_n, self.prompt_n, self.prompt_s = event.n_cached, event.n_done, event.seconds
         elif isinstance(event, DraftPrefill):
             self.draft_unread_n = event.n_left
-            self.prompt_s += event.seconds
+            self.draft_s += event.seconds
         elif isinstance(event, Round):
             self.predicted_n += len(event.tokens)
             self.draft_n += event.n_drafted

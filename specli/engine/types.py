@@ -235,6 +235,10 @@ class Drafter(Protocol):
     muted: str  # why it cannot follow the text, "" where it can
 
     @property
+    def n_ctx(self) -> int:
+        """Most tokens of a text that it can follow."""
+
+    @property
     def seconds(self) -> float:
         """Time spent so far in decodes."""
 
@@ -307,11 +311,11 @@ class Planner(Protocol):
     def begin_answer(self) -> None:
         """Start an answer: another text, of which what was learned may tell less."""
 
-    def reads(self, n_now: int, n_unread: int, n_left: int | None) -> bool:
+    def reads(self, n_now: int, n_unread: int, n_left: int) -> bool:
         """Say whether the drafter is to read n_now of the tokens of the prompt that it has not.
 
         Asked first of all of them, then, where the answer is no, of a part before each round.
-        n_left: tokens that the answer may still have.
+        n_left: tokens that it may still guess, at most.
         """
 
     def begin(self, n_max: int) -> None:

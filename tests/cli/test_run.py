@@ -224,7 +224,7 @@ def test_the_statistics_say_when_speculation_turned_itself_off(
 
 def test_the_statistics_say_when_a_draft_did_not_read_the_prompt() -> None:
     stats = Stats("both", draft_rounds=20, plain_rounds=20, predicted_n=20, draft_unread_n=900)
-    why = "for the draft to read the prompt takes longer than it saves"
+    why = "the draft, which would have to read the prompt first, costs more here than it brings"
     assert f"speculation off (both: {why}): " in stats_line(stats, None, "eog")
     assert in_words(stats, "eog")["not guessed"] == why
     assert "not guessed" not in in_words(replace(stats, draft_unread_n=0), "eog")
