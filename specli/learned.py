@@ -48,7 +48,7 @@ class Learned:
         self._of_samplings: dict[str, Any] = dict(held.get("acceptance", {}))
         learned = self._of_samplings.pop(self._sampling, {})
         draft = Acceptance(rates, learned)
-        self.tempering = Tempering(learned.get("temperature", 0.0))
+        self.tempering = Tempering(learned.get("temperature"))
         self.acceptance = {"draft": draft, "ngram": Acceptance(TRUE_RATES)}
 
 

@@ -28,9 +28,7 @@ class ConstrainedSampler:
         self._grammar = grammar
         self._free = LogitSampler(settings, n_vocab)
         self._floor = log(settings.min_p) if settings.min_p else -inf
-        self._scale = 0.0
-        if settings.temperature:
-            self.warm(settings.temperature)
+        self._scale = scale_at(settings.temperature)
 
     def warm(self, temperature: float) -> None:
         """Draw with another temperature from now on; neither is 0."""

@@ -109,7 +109,7 @@ class Decoder:
         if self.drafter:
             reading = self.drafter.prefill(self.history)
             self._n_unread = next(reading, 0)
-            if self._pays_to_read(self._n_unread, self._n_unread, max_tokens):
+            if self._pays_to_read(self._n_unread, max_tokens):
                 for self._n_unread in reading:
                     self._check()
         yield Prefill(n_total, n_total, n_cached, time.perf_counter() - started)
@@ -123,16 +123,19 @@ class Decoder:
         draft_s = self._draft_s
         reading = self.drafter.prefill(self.history)
         n_unread = next(reading, 0)
-        if self._pays_to_read(min(n_unread, self.target.model.n_batch), n_unread, left):
+        if self._pays_to_read(n_unread, left):
             self._n_unread = next(reading, 0)
             yield DraftPrefill(self._n_unread, self._draft_s - draft_s)
 
-    def _pays_to_read(self, n_now: int, n_unread: int, left: int | None) -> bool:
-        """Ask the planner: the last token of an answer needs no guess, nor what has no room."""
+    def _pays_to_read(self, n_unread: int, left: int | None) -> bool:
         assert self.drafter
-        room = min(self.target.model.n_ctx, self.drafter.n_ctx) - len(self.history)
-        n_left = max(0, room if left is None else min(room, left - 1))
-        return self.planner.reads(n_now, n_unread, n_left)
+        room = self.drafter.n_ctx - len(self.history)
+        return self.planner.reads(n_unread, max(0, min(room, self._most_guesses(left))))
+
+    def _most_guesses(self, left: int | None) -> int:
+        """Return how many guesses there may be: the last token of an answer needs none."""
+        room = self.target.model.n_ctx - len(self.history)
+        return room if left is None else min(room, left - 1)
 
     def _reason_to_end(self, n_generated: int, max_tokens: int | None) -> Reason | None:
         if n_generated and self.history[-1] in self.eog:
@@ -147,8 +150,7 @@ class Decoder:
         """Run one round that adds at most `left` tokens."""
         started = time.perf_counter()
         draft_s, target_s = self._draft_s, self.target.seconds
-        room = self.target.model.n_ctx - len(self.history)
-        limit = room if left is None else min(room, left - 1)
+        limit = self._most_guesses(left)
         guesses = self._guesses(limit)
         self._check()
         draft_s = self._draft_s - draft_s

@@ -38,7 +38,7 @@ class FixedPlanner:
     def begin_answer(self) -> None:
         """Start an answer."""
 
-    def reads(self, n_now: int, n_unread: int, n_left: int) -> bool:
+    def reads(self, n_unread: int, n_left: int) -> bool:
         """Let the draft read everything."""
         return True
 
@@ -106,7 +106,7 @@ class AutoPlanner:
         self._host_s = 0.0  # of a row: judging it, and guessing what it judges
         self._looks = Looks()
         self._reading = Reading()
-        self._waits = False  # whether the draft has not read all of the prompt
+        self._waits = False  # whether the draft does not read the prompt so far
         self._since_plan_s = 0.0
         self._guard = Guard()
         self._plain = False  # whether this round has to be
@@ -132,17 +132,16 @@ class AutoPlanner:
         self._reading.begin()
         self._waits = False
 
-    def reads(self, n_now: int, n_unread: int, n_left: int) -> bool:
-        """Say whether it pays that the draft reads so many tokens of the prompt now.
+    def reads(self, n_unread: int, n_left: int) -> bool:
+        """Say whether it pays that the draft reads the prompt.
 
         On a GPU it always does: large batches are read many times as fast as T(N_MAX) tells.
         """
         assert self._draft
-        now_s, all_s = self._draft.at(n_now), self._draft.at(n_unread)
         worth = n_left, self._target.at(1), self._saved()
-        pays = self._target.switch_s > 0.0 or self._reading.pays(now_s, all_s, *worth)
-        self._waits = n_now < n_unread or not pays
-        return pays
+        on_gpu = self._target.switch_s > 0.0
+        self._waits = not (on_gpu or self._reading.pays(self._draft.at(n_unread), *worth))
+        return not self._waits
 
     def begin(self, n_max: int) -> None:
         """Start a round of at most n_max guesses."""

@@ -26,25 +26,25 @@ class Reading:
         self._n_done = 0
         self._missed_s = 0.0
         self._is_first = True
+        self._is_bought = False
 
-    def pays(self, now_s: float, all_s: float, n_left: int, plain_s: float, saved: float) -> bool:
-        """Say whether to read what takes now_s seconds; then it is paid for.
+    def pays(self, seconds: float, n_left: int, plain_s: float, saved: float) -> bool:
+        """Say whether to read a prompt, or to go on with that.
 
-        all_s: what all takes that is unread: first it is offered as a whole. n_left: tokens that
-        may still be guessed. plain_s: T(1). saved: what share of that guesses are expected
-        to save.
+        seconds: what all takes that is unread. n_left: tokens that may still be guessed. plain_s:
+        T(1). saved: what share of that guesses are expected to save.
         """
-        is_first, self._is_first = self._is_first, False
-        n = min(n_left, self._length)
-        if is_first and all_s <= n * plain_s * max(saved, _SHARE):
-            return True
-        if all_s <= self._spare_s:
-            self._spare_s -= now_s
-            return True
-        if all_s <= min(self._missed_s, n_left * plain_s * saved):
-            self._missed_s -= now_s  # as all_s will be less by it
-            return True
-        return False
+        if self._is_first:
+            gain_s = min(n_left, self._length) * plain_s * max(saved, _SHARE)
+        else:
+            gain_s = min(self._missed_s, n_left * plain_s * saved)
+        self._is_first = False
+        if self._is_bought or seconds <= gain_s:
+            self._is_bought = True
+        elif seconds <= self._spare_s:
+            self._is_bought = True
+            self._spare_s -= seconds
+        return self._is_bought
 
     def observe(self, n_tokens: int) -> None:
         """Learn that an answer has so many tokens more."""

@@ -38,11 +38,11 @@ def check_finite(best: np.float32) -> np.float32:
 
 
 def scale_at(temperature: float) -> float:
-    """Return what logits are multiplied by at a temperature above 0.
+    """Return what logits are multiplied by at a temperature; 0 where that is 0: nothing is.
 
     A tiny one makes all but the best impossible; float32 must not overflow for it.
     """
-    return 1.0 / max(temperature, 1e-30)
+    return 1.0 / max(temperature, 1e-30) if temperature else 0.0
 
 
 class LogitSampler:
@@ -54,9 +54,7 @@ class LogitSampler:
         self._floor = np.float32(log(settings.min_p) if settings.min_p else -np.inf)
         self._sorts = settings.top_k > 0 or settings.top_p < 1.0
         self._reach = np.float32(-TOP_P_REACH) if self._sorts else self._floor
-        self._scale = 0.0
-        if settings.temperature:
-            self.warm(settings.temperature)
+        self._scale = scale_at(settings.temperature)
 
     def warm(self, temperature: float) -> None:
         """Draw with another temperature from now on; neither is 0."""

@@ -7,7 +7,7 @@ import numpy as np
 from specli.engine.types import Dist
 
 TEMPERATURES = 0.7, 0.8, 0.9, 1.0, 1.1  # of the target's
-_FIRST = 0.9  # the best for drafts a third as large as their targets (ADR 8)
+_FIRST = TEMPERATURES.index(0.9)  # the best for drafts a third as large as their targets (ADR 8)
 _MEMORY = 0.999  # what is left of a guess after each new one
 _DOUBT = 2.5  # standard deviations by which another temperature has to be better
 
@@ -21,9 +21,9 @@ class Tempering:
     distribution as it is: this is about speed alone.
     """
 
-    def __init__(self, factor: float = _FIRST) -> None:
+    def __init__(self, factor: float | None = None) -> None:
         """factor: the temperature to begin with; where it is none of TEMPERATURES, the usual."""
-        self._at = TEMPERATURES.index(factor if factor in TEMPERATURES else _FIRST)
+        self._at = TEMPERATURES.index(factor) if factor in TEMPERATURES else _FIRST
         self._forget()
 
     @property

@@ -311,11 +311,11 @@ class Planner(Protocol):
     def begin_answer(self) -> None:
         """Start an answer: another text, of which what was learned may tell less."""
 
-    def reads(self, n_now: int, n_unread: int, n_left: int) -> bool:
-        """Say whether the drafter is to read n_now of the tokens of the prompt that it has not.
+    def reads(self, n_unread: int, n_left: int) -> bool:
+        """Say whether the drafter is to read the n_unread tokens of the prompt that it has not.
 
-        Asked first of all of them, then, where the answer is no, of a part before each round.
-        n_left: tokens that it may still guess, at most.
+        Asked when the target has read it: a yes is for all of them. Else asked before each round,
+        where a yes is for a batch. n_left: tokens that it may still guess, at most.
         """
 
     def begin(self, n_max: int) -> None:

@@ -84,20 +84,20 @@ def test_a_fixed_number_of_guesses_is_made_whatever_it_costs(clock: Clock) -> No
     assert next(e for e in decoder.generate(LONG, 4) if isinstance(e, Round)).n_drafted == 3
 
 
-@pytest.mark.parametrize("n_ctx", [(602, 10_000), (10_000, 205), (202, 202)])
-@pytest.mark.parametrize("n", [None, 256])
+@pytest.mark.parametrize(
+    ("n_ctx", "n_draft_ctx", "n"), [(202, 202, None), (202, 10_000, None), (10_000, 205, 256)]
+)
 def test_where_there_is_no_room_for_guesses_nothing_is_read(
-    clock: Clock, n_ctx: tuple[int, int], n: int | None
+    clock: Clock, n_ctx: int, n_draft_ctx: int, n: int | None
 ) -> None:
-    prompt = [1, 2, 3, 4] * 150 if n_ctx[0] == 602 else PROMPT
     decoder = decoder_of(clock, planner())
     assert isinstance(decoder.drafter, ModelDrafter)
-    for model, size in zip((decoder.target.model, decoder.drafter.cache.model), n_ctx, strict=True):
-        assert isinstance(model, FakeModel)
-        model.n_ctx = size
-    for _ in decoder.generate(prompt, n if n_ctx[0] == 10_000 else None):
-        if decoder.history[-1] == 0 or len(decoder.history) > 700:
-            break
+    target, draft = decoder.target.model, decoder.drafter.cache.model
+    assert isinstance(target, FakeModel)
+    assert isinstance(draft, FakeModel)
+    target.n_ctx, draft.n_ctx = n_ctx, n_draft_ctx
+    *_, last = decoder.generate(PROMPT, n)
+    assert last == End("length" if n else "context")
     assert decoder.drafter.seconds == 0.0
 
 
@@ -222,43 +222,52 @@ def answered(*lengths: int) -> Reading:
 
 def test_what_was_refused_at_first_is_read_when_as_much_was_missed() -> None:
     reading = waited(Reading(), 100)
-    assert not reading.pays(200.0, 200.0, 10_000, 1.0, 0.5)
-    assert not reading.pays(20.0, 51.0, 10_000, 1.0, 0.5)
-    for all_s in (50.0, 30.0, 10.0):
-        assert reading.pays(20.0, all_s, 10_000, 1.0, 0.5)
-    assert not reading.pays(20.0, 20.0, 10_000, 1.0, 0.5)
+    assert not reading.pays(200.0, 10_000, 1.0, 0.5)
+    assert not reading.pays(51.0, 10_000, 1.0, 0.5)
+    for seconds in (50.0, 30.0, 10.0):
+        assert reading.pays(seconds, 10_000, 1.0, 0.5)
+
+
+def test_what_was_begun_is_read_to_its_end() -> None:
+    reading = waited(Reading(), 100)
+    assert not reading.pays(200.0, 10_000, 1.0, 0.5)
+    assert reading.pays(50.0, 10_000, 1.0, 0.5)
+    assert reading.pays(30.0, 10, 1.0, 0.0)
+    reading.begin()
+    assert not reading.pays(30.0, 10, 1.0, 0.0)
 
 
 def test_what_the_rest_of_an_answer_cannot_pay_for_is_not_begun() -> None:
     reading = waited(Reading(), 1000)
-    assert not reading.pays(60.0, 60.0, 100, 1.0, 0.5)
-    assert not reading.pays(60.0, 60.0, 119, 1.0, 0.5)
-    assert reading.pays(60.0, 60.0, 120, 1.0, 0.5)
+    assert not reading.pays(60.0, 100, 1.0, 0.5)
+    assert not reading.pays(60.0, 119, 1.0, 0.5)
+    assert reading.pays(60.0, 120, 1.0, 0.5)
 
 
 def test_answers_are_expected_to_be_as_long_as_those_before() -> None:
-    assert Reading().pays(100.0, 100.0, 10_000, 1.0, 0.5)
-    assert not Reading().pays(200.0, 200.0, 10_000, 1.0, 0.5)
-    assert not answered(*[20] * 10).pays(100.0, 100.0, 10_000, 1.0, 0.5)
-    assert answered(*[2000] * 10).pays(200.0, 200.0, 10_000, 1.0, 0.5)
-    assert answered(*[20] * 10).pays(10.0, 10.0, 10_000, 1.0, 0.5)
+    assert Reading().pays(100.0, 10_000, 1.0, 0.5)
+    assert not Reading().pays(200.0, 10_000, 1.0, 0.5)
+    assert not answered(*[20] * 10).pays(100.0, 10_000, 1.0, 0.5)
+    assert answered(*[2000] * 10).pays(200.0, 10_000, 1.0, 0.5)
+    assert answered(*[20] * 10).pays(10.0, 10_000, 1.0, 0.5)
 
 
 def test_an_answer_that_goes_on_and_on_gets_its_draft() -> None:
     reading = answered(*[20] * 10)
-    assert not reading.pays(100.0, 100.0, 10_000, 1.0, 0.5)
-    n = next(n for n in range(1000) if waited(reading, 1).pays(5.0, 100.0, 10_000, 1.0, 0.5))
+    assert not reading.pays(100.0, 10_000, 1.0, 0.5)
+    n = next(n for n in range(1000) if waited(reading, 1).pays(100.0, 10_000, 1.0, 0.5))
     assert n == 199
 
 
 def test_what_earlier_answers_missed_pays_for_nothing_but_a_hundredth() -> None:
-    reading = waited(Reading(), 1001)
-    reading.begin()
-    assert not reading.pays(11.0, 11.0, 10, 1.0, 0.5)
-    assert reading.pays(10.0, 10.0, 10, 1.0, 0.5)
-    assert not reading.pays(10.0, 10.0, 10, 1.0, 0.5)
+    for seconds, is_paid in ((11.0, False), (10.0, True)):
+        reading = waited(Reading(), 1001)
+        reading.begin()
+        assert reading.pays(seconds, 10, 1.0, 0.5) == is_paid
+        reading.begin()
+        assert reading.pays(10.0, 10, 1.0, 0.5) != is_paid
 
 
 def test_a_little_is_read_whatever_is_believed() -> None:
-    assert Reading().pays(1.0, 1.0, 100, 1.0, 0.0)
-    assert not Reading().pays(1.1, 1.1, 100, 1.0, 0.0)
+    assert Reading().pays(1.0, 100, 1.0, 0.0)
+    assert not Reading().pays(1.1, 100, 1.0, 0.0)
