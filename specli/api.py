@@ -192,7 +192,7 @@ def _find(
 def _open(pair: "Pair", settings: Settings, progress: _Progress, stack: ExitStack) -> "Session":
     from specli.assemble import open_session
 
-    def loaded(name: str, share: float) -> None:
-        progress.tell(f"loading {name}", share)
+    def loaded(names: str, share: float) -> None:
+        progress.tell(f"loading {names}", share)
 
     return stack.enter_context(open_session(pair, settings, progress.stopped, loaded))

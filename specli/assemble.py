@@ -77,13 +77,13 @@ def open_session(
     pair: Pair,
     settings: Settings,
     interrupted: Callable[[], bool] = never,
-    on_load: Callable[[str, float], None] = lambda name, share: None,
+    on_load: Callable[[str, float], None] = lambda names, share: None,
 ) -> Iterator[Session]:
     """Load a pair and hold it for as long as the context lasts; keep what it learns.
 
     interrupted: asked while models load, prompts are evaluated and tokens come; a yes ends that.
-    on_load: told how much of a model, 0 to 1, is loaded. Raises ModelError, PairError,
-    Interrupted.
+    on_load: told the models' names and how much of them, 0 to 1, is loaded. Raises ModelError,
+    PairError, Interrupted.
     """
     drafts = [pair.draft] if isinstance(pair.draft, Located) else []
     n_rows = rows_needed(pair, settings)

@@ -1,19 +1,23 @@
 """A target and what may guess for it, in memory, each once: sessions are made of them."""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
+from threading import Event
 
 import psutil
 
 from specli.backend.context import ContextSettings, LlamaContext
 from specli.backend.grammar import LlamaGrammar
+from specli.backend.library import llama
 from specli.backend.memory import gpu_free_bytes, measure_need
 from specli.backend.model import LlamaModel, Vocabulary
 from specli.cgroups import memory_free_bytes
 from specli.engine.decode import never
-from specli.errors import ModelError
+from specli.errors import Interrupted, ModelError
 from specli.files import read_most
 from specli.memory import Need, Room, check_fit
 from specli.models.compatibility import check_pair, check_sidecar
@@ -22,6 +26,8 @@ from specli.models.store import Located
 from specli.models.vocabulary import check_tokens
 from specli.settings import Settings, context_size
 from specli.template import ChatTemplate
+
+_TICK_S = 0.05  # how often loading is looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +67,17 @@ def load_models(
     settings: Settings,
     n_rows: int,
     interrupted: Callable[[], bool] = never,
-    on_load: Callable[[str, float], None] = lambda name, share: None,
+    on_load: Callable[[str, float], None] = lambda names, share: None,
 ) -> Iterator[Models]:
     """Load models and hold them for as long as the context lasts.
 
     n_rows: most rows of logits that one decode of the target returns. interrupted: asked while
-    models load and prompts are evaluated; a yes ends that. on_load: told how much of a model, 0 to
-    1, is loaded. Raises ModelError, PairError, Interrupted.
+    models load and prompts are evaluated; a yes ends that. on_load: told the models' names and
+    how much of them, 0 to 1, is loaded. Raises ModelError, PairError, Interrupted.
     """
+    names = " and ".join(located.name for located in (target, *drafts))
+    on_load(names, 0.0)
     with ExitStack() as stack:
-
-        def model(located: Located, n_gpu_layers: int, *, mapped: bool) -> LlamaModel:
-            def on_share(share: float) -> bool:
-                on_load(located.name, share)
-                return not interrupted()
-
-            loaded = LlamaModel(located.path, n_gpu_layers, on_share, mapped=mapped)
-            return stack.enter_context(loaded)
-
         for located in (target, *drafts):
             if located.entry is None or located.entry.is_local:  # others load; to look takes time
                 check_tokens(located.path)
@@ -90,16 +89,71 @@ def load_models(
         # A draft is small and all of it is used in every round: read it, and no page of it is held
         # twice (docs/adr/0005).
         of_draft = settings.draft_n_gpu_layers
-        small = {draft.path: model(draft, of_draft, mapped=False) for draft in drafts}
-        large = model(target, settings.n_gpu_layers, mapped=mapped)
-        for one in small.values():
+        wanted = [_Wanted(draft.path, of_draft, mapped=False) for draft in drafts]
+        wanted.append(_Wanted(target.path, settings.n_gpu_layers, mapped=mapped))
+        loading = _load(wanted, interrupted, lambda share: on_load(names, share))
+        *small, large = map(stack.enter_context, loading)
+        for one in small:
             check_pair(large.vocabulary, one.vocabulary)
         n_ctx = context_size(settings.n_ctx, large.n_ctx_train)
-        wanted = ContextSettings(n_ctx, n_rows, n_threads(settings))
+        room = ContextSettings(n_ctx, n_rows, n_threads(settings))
         template = _template(large, settings)
-        context = stack.enter_context(LlamaContext(large, wanted, interrupted))
-        names = context, target.name, large.vocabulary, template
-        yield Models(*names, small, settings, interrupted, stack)
+        context = stack.enter_context(LlamaContext(large, room, interrupted))
+        of_target = context, target.name, large.vocabulary, template
+        weights = {model.path: model for model in small}
+        yield Models(*of_target, weights, settings, interrupted, stack)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A model's file, and how to load it."""
+
+    path: Path
+    n_gpu_layers: int
+    mapped: bool
+
+
+def _load(
+    wanted: Sequence[_Wanted], interrupted: Callable[[], bool], on_load: Callable[[float], None]
+) -> list[LlamaModel]:
+    """Load models side by side: loading one keeps little more than one core busy.
+
+    The first that cannot be loaded breaks the others off.
+    """
+    llama()  # once, before threads ask for it
+    shares = [0.0] * len(wanted)
+    given_up = Event()
+
+    def load(i: int) -> LlamaModel:
+        def on_share(share: float) -> bool:
+            shares[i] = share
+            return not given_up.is_set()
+
+        one = wanted[i]
+        try:
+            return LlamaModel(one.path, one.n_gpu_layers, on_share, mapped=one.mapped)
+        except BaseException:
+            given_up.set()
+            raise
+
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        futures = [pool.submit(load, i) for i in range(len(wanted))]
+        try:
+            is_done = False
+            while not is_done:
+                is_done = not wait(futures, _TICK_S).not_done
+                on_load(fmean(shares))
+                if interrupted():
+                    raise Interrupted("interrupted")
+            if errors := [error for future in futures if (error := future.exception())]:
+                raise min(errors, key=lambda error: isinstance(error, Interrupted))
+            return [future.result() for future in futures]
+        except BaseException:
+            given_up.set()
+            for future in futures:
+                if not future.exception():
+                    future.result().close()
+            raise
 
 
 def n_threads(settings: Settings) -> int:

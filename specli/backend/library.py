@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from threading import local
 from types import ModuleType
 from typing import Any
 
@@ -16,8 +17,17 @@ from specli.errors import ModelError
 
 _LOG_LEVEL_ERROR = 4
 _SPINS = "1000"
-_errors: deque[str] = deque(maxlen=20)
 _listeners: list[list[str]] = []
+
+
+class _Errors(local):
+    """What llama.cpp complained of to each thread: models are loaded by several."""
+
+    def __init__(self) -> None:
+        self.lines: deque[str] = deque(maxlen=20)
+
+
+_errors = _Errors()
 
 
 @cache
@@ -84,7 +94,7 @@ def _log_callback(library: ModuleType) -> Any:
         for lines in _listeners:
             lines.append(text.decode("utf-8", "replace"))
         if level == _LOG_LEVEL_ERROR:
-            _errors.append(text.decode("utf-8", "replace").strip())
+            _errors.lines.append(text.decode("utf-8", "replace").strip())
 
     return library.llama_log_callback(keep_errors)
 
@@ -101,7 +111,7 @@ def log_lines() -> Iterator[list[str]]:
 
 
 def last_errors() -> str:
-    """Return, and forget, what llama.cpp complained of, the most telling line only."""
-    lines = [line for line in _errors if line]
-    _errors.clear()
+    """Return, and forget, what it complained of to this thread, the most telling line only."""
+    lines = [line for line in _errors.lines if line]
+    _errors.lines.clear()
     return lines[0].split(": ", 1)[-1] if lines else "no reason given"

@@ -4,6 +4,7 @@ import ctypes
 import os
 from collections.abc import Callable
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,6 +31,12 @@ class Vocabulary:
         """The tokens that end a generation."""
         is_eog = self._lib.llama_vocab_is_eog
         return frozenset(i for i in range(self.n_tokens) if is_eog(self.handle, i))
+
+    @property
+    def tokens(self) -> list[bytes]:
+        """All tokens as the vocabulary spells them; that takes a tenth of a second."""
+        get_text = self._lib.llama_vocab_get_text
+        return list(map(get_text, repeat(self.handle), range(self.n_tokens)))
 
     def text(self, token: int) -> bytes:
         """Return a token as the vocabulary spells it; empty where there is no such token."""

@@ -86,7 +86,7 @@ class _Trial:
         try:
             with load_models(
                 *(self.target, located, self.plan.settings, N_MAX, self.interrupt),
-                lambda name, share: self.bar.show(f"loading {name}", share),
+                lambda names, share: self.bar.show(f"loading {names}", share),
             ) as models:
                 _check_rewind(models, self.target, located)
                 bench = self._bench(models)

@@ -87,13 +87,11 @@ def load_found(
 
     with ExitStack() as stack:
         with interrupt.listening(most), closing(waiting), blamed_on_settings(options):
-            first = pair.draft if isinstance(pair.draft, Located) else pair.target
-            waiting.show(f"loading {first.name}", 0.0)  # as load_models does
             opened = open_session(
                 pair,
                 settings,
                 stopped,
-                lambda name, share: waiting.show(f"loading {name}", share),
+                lambda names, share: waiting.show(f"loading {names}", share),
             )
             session = stack.enter_context(opened)
         if stopped():

@@ -1,5 +1,6 @@
 """Whether two vocabularies are one, so that one model can guess for the other."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -25,7 +26,7 @@ Verdict: TypeAlias = Literal["identical", "padded", "specials differ", "differen
 
 
 class Vocabulary(Protocol):
-    """What a comparison needs to know. type: llama.cpp's llama_vocab_type."""
+    """What a comparison needs to know. type: llama.cpp's llama_vocab_type. tokens: as spelt."""
 
     @property
     def type(self) -> int: ...
@@ -39,9 +40,8 @@ class Vocabulary(Protocol):
     def add_bos(self) -> bool: ...
     @property
     def add_eos(self) -> bool: ...
-
-    def text(self, token: int) -> bytes:
-        """Return a token as the vocabulary spells it."""
+    @property
+    def tokens(self) -> Sequence[bytes]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,11 @@ def compare(target: Vocabulary, draft: Vocabulary) -> Comparison:
     """Compare two vocabularies as llama.cpp does, but say everything that differs."""
     size_difference = draft.n_tokens - target.n_tokens
     comparable = target.type == draft.type and abs(size_difference) <= MAX_SIZE_DIFFERENCE
-    n = min(target.n_tokens, draft.n_tokens) if comparable else 0
+    both = zip(target.tokens, draft.tokens, strict=False) if comparable else ()
     differences = tuple(
         Difference(token, *(text.decode("utf-8", "replace") for text in texts))
-        for token in range(n)
-        if (texts := (target.text(token), draft.text(token)))[0] != texts[1]
+        for token, texts in enumerate(both)
+        if texts[0] != texts[1]
     )
     serious = [found for found in differences if found.token >= FIRST_COMPARED_ID]
     reason = _reason(target, draft, serious[0] if serious else None)

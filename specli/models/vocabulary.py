@@ -44,10 +44,6 @@ class HeaderVocabulary:
         """How many tokens there are."""
         return len(self.tokens)
 
-    def text(self, token: int) -> bytes:
-        """Return a token as the vocabulary spells it."""
-        return self.tokens[token] if 0 <= token < len(self.tokens) else b""
-
 
 def vocabulary_of(header: Header) -> HeaderVocabulary:
     """Return the vocabulary of a model. Raises ModelError where it makes no sense."""

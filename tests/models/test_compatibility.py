@@ -18,8 +18,9 @@ class Vocab:
     add_eos: bool = False
     n_tokens: int = field(default=400)
 
-    def text(self, token: int) -> bytes:
-        return self.texts[token] if token < len(self.texts) else b"pad"
+    @property
+    def tokens(self) -> list[bytes]:
+        return [*self.texts, *[b"pad"] * 200][: self.n_tokens]
 
 
 BASE = Vocab()

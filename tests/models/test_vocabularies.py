@@ -54,7 +54,7 @@ def test_a_header_says_what_llama_cpp_loads(name: str) -> None:
         theirs = model.vocabulary
         for field in ("type", "n_tokens", "bos", "eos", "add_bos", "add_eos"):
             assert getattr(ours, field) == getattr(theirs, field), field
-        assert all(ours.text(i) == theirs.text(i) for i in range(0, ours.n_tokens, 7))
+        assert list(ours.tokens) == theirs.tokens
 
 
 @pytest.mark.parametrize(
