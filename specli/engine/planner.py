@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import inf
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,10 @@ from specli.engine.types import Choice, Costs, Guess, Round
 _HORIZON = 24  # most guesses of a model that are planned for
 _N_STEPS = 32
 _GRID = np.linspace(0.0, 1.0, _N_STEPS + 1)  # probabilities that all guesses so far are right
-_ROUNDS = 10.0  # that the running rate looks back on
+_ROUNDS = 20.0  # that the running rate looks back on
+_PROMISED = 20.0  # plain decodes in whose time the first plan's rate counts for as much as that
+_MOST_GAIN = 16.0  # of plain decoding's rate, that a first plan may promise
+_N_HALVINGS = 7  # of the range from plain decoding's to that: within 2 %
 _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can guess again
 _PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes some 0.4 ms
 _KEPT = tuple(width for width in WIDTHS if width <= _HORIZON)
@@ -101,8 +104,8 @@ class AutoPlanner:
         self._target = target
         self._draft = draft
         self._acceptance = acceptance
-        self._tokens = _ROUNDS / 2
-        self._seconds = self._tokens * target.at(1)
+        self._tokens = _PROMISED
+        self._seconds = _PROMISED * target.at(1)
         self._host_s = 0.0  # of a row: judging it, and guessing what it judges
         self._looks = Looks()
         self._reading = Reading()
@@ -118,13 +121,8 @@ class AutoPlanner:
         self._turn = 0
         self._n_planned = 0  # rounds since the last plan
         self._missed = [0.0] * len(_KEPT)  # by not having kept another width
-        self._price = self._rate
         self._start()
-        if target.switch_s:
-            plans = (self._of_width(width) for width in _KEPT)
-            self._plan = max(plans, key=self._value)
-        else:
-            self._make_plan()
+        self._begin_plan()
 
     def begin_answer(self) -> None:
         """Start an answer: a draft that was of no use in the last one may be of use in this."""
@@ -261,11 +259,35 @@ class AutoPlanner:
         self._p *= a
         self._path.append(self._p)
 
+    def _begin_plan(self) -> None:
+        """Make the plan whose rate is the price that it was made at.
+
+        Before any round is seen time is worth what the plan itself promises: the price at which a
+        round is worth no more than its time (Dinkelbach 1967). At a lower one guesses look cheaper
+        than they are.
+        """
+        low, high = self._rate, self._rate * _MOST_GAIN
+        for _ in range(_N_HALVINGS):
+            self._price = sqrt(low * high)
+            if 1.0 + self._value(self._best_plan()) > 0.0:
+                low = self._price
+            else:
+                high = self._price
+        self._price = low
+        self._tokens = self._seconds * low
+        self._plan = self._best_plan()
+
+    def _best_plan(self) -> "_Plan":
+        """Return the plan that is worth most at the present price."""
+        if not self._target.switch_s:
+            return self._solved(np.arange(1, N_MAX + 1), _HORIZON, _MARGIN)
+        return max((self._of_width(width) for width in _KEPT), key=self._value)
+
     def _make_plan(self) -> None:
         """Solve the stopping problem for the present rate, costs and outlook."""
         self._price = self._rate
         if not self._target.switch_s:
-            self._plan = self._solved(np.arange(1, N_MAX + 1), _HORIZON, _MARGIN)
+            self._plan = self._best_plan()
             return
         at = _KEPT.index(int(self._plan.widths[0]))
         self._turn = (self._turn + 1) % len(_KEPT)  # of those further off one at a time: they cost

@@ -1,6 +1,7 @@
 """Never slower than plain, and as fast as the best fixed k: in virtual time, with known costs."""
 
 from collections.abc import Mapping
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def tokens_per_second(
     clock.times(draft, draft_s)
     decoder = make_decoder(target, draft, planner, sampler, 3)
     decoder.lookup = None  # a Markov chain of 40 tokens repeats itself more than texts do
-    n_made, since = 0, clock.now
+    n_made, skipped, since = 0, 0, clock.now
     for event in decoder.generate([1, 2, 3], n):
         if isinstance(event, Round):
             n_made += len(event.tokens)
@@ -98,6 +99,21 @@ def test_a_width_is_kept_where_another_one_is_dear(clock: Clock, noise: float) -
     assert chosen >= 0.97 * speed(0)
     assert chosen >= 0.95 * speed(auto(GPU, {1: 1.2}))  # which does not know of the change
     assert chosen >= 0.9 * max(speed(k) for k in (1, 3, 5, 7, 15))
+
+
+def test_the_first_rounds_are_as_good_as_the_later_ones(clock: Clock) -> None:
+    """Time was cheap before any round had been seen, so each answer began with long drafts."""
+    shares = []
+    for noise in (0.5, 1.0, 2.0, 4.0):
+        for sampler in (GREEDY, FakeSampler(1.0)):
+
+            def speed(planner: Planner | int) -> float:
+                given = clock, planner, GPU, {1: 1.2}, noise  # noqa: B023
+                return tokens_per_second(*given, sampler=sampler, n=100, skip=0, switch_s=SWITCH)  # noqa: B023
+
+            best = max(speed(k) for k in (1, 3, 5, 7, 15))
+            shares.append(speed(auto(GPU, {1: 1.2}, SWITCH)) / best)
+    assert fmean(shares) >= 0.94
 
 
 def test_no_width_is_kept_for_a_draft_that_is_not_asked(clock: Clock) -> None:
