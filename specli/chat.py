@@ -78,9 +78,9 @@ class Answerer:
         tokens = self.tokenizer.tokenize(prompt)
         if not tokens:
             raise UsageError("the prompt is empty", "give a text as an argument or through a pipe")
-        n_ctx = self.decoder.target.model.n_ctx
-        if len(tokens) >= n_ctx:
-            raise TooLongError(len(tokens), n_ctx)
+        model = self.decoder.target.model
+        if len(tokens) >= model.n_ctx:
+            raise TooLongError(len(tokens), model.n_ctx, model.n_ctx_train)
         return self._stream(tokens, max_tokens, AnswerStream(self.stops, splitter))
 
     def _stream(

@@ -3,6 +3,8 @@
 import copyreg
 from typing import Any
 
+_ROOM = 512  # tokens for an answer
+
 
 class SpecliError(Exception):
     """Carry one line that says what is wrong and, where there is one, what to do about it."""
@@ -28,11 +30,13 @@ class UsageError(SpecliError):
 class TooLongError(UsageError):
     """A prompt does not fit into the context (exit 2)."""
 
-    def __init__(self, n_tokens: int, n_ctx: int) -> None:
-        super().__init__(
-            f"the prompt has {n_tokens} tokens, the context holds {n_ctx}",
-            f"use --ctx {n_tokens + 512} or more, or a shorter prompt",
-        )
+    def __init__(self, n_tokens: int, n_ctx: int, n_ctx_train: int) -> None:
+        """n_ctx_train: the context that the model was trained for, if it is known, else 0."""
+        least = n_tokens + _ROOM
+        hint = f"use --ctx {least} or more, or a shorter prompt"
+        if 0 < n_ctx_train < least:
+            hint = f"give a shorter prompt: this model was trained for {n_ctx_train} tokens"
+        super().__init__(f"the prompt has {n_tokens} tokens, the context holds {n_ctx}", hint)
         self.n_tokens = n_tokens
         self.n_ctx = n_ctx
 

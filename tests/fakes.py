@@ -42,6 +42,7 @@ class FakeModel:
         self._table = table.astype(np.float32)
         self.n_vocab = n_vocab
         self.n_ctx = n_ctx
+        self.n_ctx_train = 0
         self.n_batch = 8
         self.n_rows = 64
         self.prepares = False

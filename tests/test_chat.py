@@ -127,6 +127,12 @@ def test_a_prompt_that_does_not_fit_is_refused(tiny: Path) -> None:
         with pytest.raises(UsageError, match="the context holds 32") as raised:
             answer(opened, "far too long " * 50, 5)
         assert "--ctx" in raised.value.hint
+        with pytest.raises(UsageError, match="the context holds 32") as raised:
+            answer(opened, "far too long " * 5000, 5)
+        n_ctx_train = opened.answerer.decoder.target.model.n_ctx_train
+        assert raised.value.hint == (
+            f"give a shorter prompt: this model was trained for {n_ctx_train} tokens"
+        )
         assert answer(opened, "short", 5)[1].reason == "length"  # and nothing is lost
 
 

@@ -66,6 +66,7 @@ class LlamaContext:
                 "a smaller --ctx needs less memory",
             )
         self.n_ctx = min(settings.n_ctx, int(self._lib.llama_n_ctx(self.handle)))
+        self.n_ctx_train = model.n_ctx_train
         self._memory = self._lib.llama_get_memory(self.handle)
         self._interrupted = interrupted
         self._abort = self._lib.ggml_abort_callback(lambda _: interrupted())

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import inf, sqrt
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,8 @@ from specli.engine.types import Choice, Costs, Guess, Round
 _HORIZON = 24  # most guesses of a model that are planned for
 _N_STEPS = 32
 _GRID = np.linspace(0.0, 1.0, _N_STEPS + 1)  # probabilities that all guesses so far are right
-_ROUNDS = 20.0  # that the running rate looks back on
-_PROMISED = 20.0  # plain decodes in whose time the first plan's rate counts for as much as that
-_MOST_GAIN = 16.0  # of plain decoding's rate, that a first plan may promise
-_N_HALVINGS = 7  # of the range from plain decoding's to that: within 2 %
+_HOST_ROUNDS = 10.0  # that the running mean of the host's time looks back on
+_N_FIRST = 6  # plans after which the first one's price is what it promises
 _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can guess again
 _PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes some 0.4 ms
 _KEPT = tuple(width for width in WIDTHS if width <= _HORIZON)
@@ -85,10 +83,10 @@ class FixedPlanner:
 class AutoPlanner:
     """Maximise tokens per second, guess by guess, from what decodes cost and guesses are worth.
 
-    Time has a price, rate: the tokens that a second brings of late. A guess is bought where the
-    tokens that it and what may follow it are expected to bring exceed the price of its time. That
-    is a problem of optimal stopping, solved backwards over the number of guesses n and the
-    probability p that all of them are right, with
+    Time has a price, rate: the tokens that a second brings where rounds go as planned. A guess is
+    bought where the tokens that it and what may follow it are expected to bring exceed the price of
+    its time. That is a problem of optimal stopping, solved backwards over the number of guesses n
+    and the probability p that all of them are right, with
     stop(n) = -rate (T(n + 1) + (n + 1) T_host) and
     go(n, p) = -rate T_draft + E max(stop(n), p a + max(stop, go)(n + 1, p a)),
     where a, the acceptance of the next guess, is known only once it is made. Where the target had
@@ -104,8 +102,6 @@ class AutoPlanner:
         self._target = target
         self._draft = draft
         self._acceptance = acceptance
-        self._tokens = _PROMISED
-        self._seconds = _PROMISED * target.at(1)
         self._host_s = 0.0  # of a row: judging it, and guessing what it judges
         self._looks = Looks()
         self._reading = Reading()
@@ -121,8 +117,11 @@ class AutoPlanner:
         self._turn = 0
         self._n_planned = 0  # rounds since the last plan
         self._missed = [0.0] * len(_KEPT)  # by not having kept another width
+        self._price = 1.0 / target.at(1)
         self._start()
-        self._begin_plan()
+        for _ in range(_N_FIRST):
+            self._plan = self._best_plan()
+            self._price = self._plan.rate
 
     def begin_answer(self) -> None:
         """Start an answer: a draft that was of no use in the last one may be of use in this."""
@@ -228,10 +227,7 @@ class AutoPlanner:
         self._since_plan_s += seconds
         self._n_planned += 1
         self._guard.observe(done, self._target.at(1))
-        keep = 1.0 - 1.0 / _ROUNDS
-        self._tokens = self._tokens * keep + len(done.tokens)
-        self._seconds = self._seconds * keep + seconds
-        self._host_s = self._host_s * keep + done.host_s / (done.n_drafted + 1) / _ROUNDS
+        self._host_s += (done.host_s / (done.n_drafted + 1) - self._host_s) / _HOST_ROUNDS
         self._looks.observe(done, self._is_look, self._target.at(1))
         self._reading.observe(len(done.tokens))
         if self._waits and not self._plain:
@@ -245,10 +241,6 @@ class AutoPlanner:
         """Return what it believes that decodes cost now."""
         return Costs(self._target.known(), self._draft.at(1) if self._draft else 0.0)
 
-    @property
-    def _rate(self) -> float:
-        return max(self._tokens / self._seconds, 1.0 / self._target.at(1))
-
     def _start(self) -> None:
         self._p = 1.0
         self._path: list[float] = []  # probability that guess 1, 2, ... and all before are right
@@ -259,24 +251,6 @@ class AutoPlanner:
         self._p *= a
         self._path.append(self._p)
 
-    def _begin_plan(self) -> None:
-        """Make the plan whose rate is the price that it was made at.
-
-        Before any round is seen time is worth what the plan itself promises: the price at which a
-        round is worth no more than its time (Dinkelbach 1967). At a lower one guesses look cheaper
-        than they are.
-        """
-        low, high = self._rate, self._rate * _MOST_GAIN
-        for _ in range(_N_HALVINGS):
-            self._price = sqrt(low * high)
-            if 1.0 + self._value(self._best_plan()) > 0.0:
-                low = self._price
-            else:
-                high = self._price
-        self._price = low
-        self._tokens = self._seconds * low
-        self._plan = self._best_plan()
-
     def _best_plan(self) -> "_Plan":
         """Return the plan that is worth most at the present price."""
         if not self._target.switch_s:
@@ -284,8 +258,11 @@ class AutoPlanner:
         return max((self._of_width(width) for width in _KEPT), key=self._value)
 
     def _make_plan(self) -> None:
-        """Solve the stopping problem for the present rate, costs and outlook."""
-        self._price = self._rate
+        """Solve the stopping problem for the present costs and outlook.
+
+        At the rate that the last plan promised, as Dinkelbach 1967 finds the best one.
+        """
+        self._price = self._plan.rate
         if not self._target.switch_s:
             self._plan = self._best_plan()
             return
@@ -318,6 +295,7 @@ class AutoPlanner:
         seconds[widths > widths[0]] += self._target.switch_s  # for the way back
         stop = -self._price * (seconds + np.arange(1, N_MAX + 1) * self._host_s)
         go = np.full((_HORIZON + 1, len(_GRID)), -np.inf)
+        n_right = np.zeros(len(_GRID))  # guesses that will be right, beyond those so far
         if self._draft:
             weights, rates = self._acceptance["draft"].outlook()
             price = self._price * self._draft.at(1) * (1.0 + margin)
@@ -326,8 +304,12 @@ class AutoPlanner:
             for n in range(horizon - 1, -1, -1):
                 kept = at + np.interp(at, _GRID, following)
                 go[n] = weights @ np.maximum(kept, stop[n]) - price
+                n_kept = weights @ np.where(kept > stop[n], at + np.interp(at, _GRID, n_right), 0.0)
+                n_right = np.where(go[n] > stop[n], n_kept, 0.0)
                 following = np.maximum(go[n], stop[n])
-        return _Plan(widths, stop, go.tolist())
+        value = max(float(stop[0]), float(go[0][-1]))
+        rate = self._price * (1.0 + n_right[-1]) / (n_right[-1] - value)
+        return _Plan(widths, stop, go.tolist(), float(rate))
 
     def _value(self, plan: "_Plan") -> float:
         """Return what a round is worth before its first guess."""
@@ -379,12 +361,13 @@ class _Plan:
 
     widths: tokens decoded for n + 1 that are wanted, (N_MAX,). stop: the value of a round that ends
     with n guesses, (N_MAX,). go: of one more guess, (_HORIZON + 1, len(_GRID)), by the probability
-    that all so far are right.
+    that all so far are right. rate: the tokens per second of rounds that go by it.
     """
 
     widths: NDArray[np.int_]
     stop: NDArray[np.float64]
     go: list[list[float]]
+    rate: float
 
 
 def _on_grid(values: list[float], p: float) -> float:

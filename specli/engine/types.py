@@ -185,6 +185,10 @@ class Model(Protocol):
         """Most tokens that the sequence can hold."""
 
     @property
+    def n_ctx_train(self) -> int:
+        """Most tokens of a text that the model was trained on; 0 where its file does not say."""
+
+    @property
     def n_batch(self) -> int:
         """Most tokens that one decode takes."""
 

@@ -138,7 +138,7 @@ def test_all_errors_can_be_pickled() -> None:
     kinds = {*errors_below(SpecliError)}
     assert len(kinds) >= 9
     for kind in kinds:
-        error = kind(7, 5) if issubclass(kind, TooLongError) else kind("this is so", "do that")
+        error = kind(7, 5, 0) if issubclass(kind, TooLongError) else kind("this is so", "do that")
         error.message, error.args = "in Python's words", ("in Python's words",)
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
             again = pickle.loads(pickle.dumps(error, protocol))
