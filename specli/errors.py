@@ -30,13 +30,15 @@ class UsageError(SpecliError):
 class TooLongError(UsageError):
     """A prompt does not fit into the context (exit 2)."""
 
-    def __init__(self, n_tokens: int, n_ctx: int, n_ctx_train: int) -> None:
+    def __init__(
+        self, n_tokens: int, n_ctx: int, n_ctx_train: int, name: str = "the prompt"
+    ) -> None:
         """n_ctx_train: the context that the model was trained for, if it is known, else 0."""
         least = n_tokens + _ROOM
         hint = f"use --ctx {least} or more, or a shorter prompt"
         if 0 < n_ctx_train < least:
             hint = f"give a shorter prompt: this model was trained for {n_ctx_train} tokens"
-        super().__init__(f"the prompt has {n_tokens} tokens, the context holds {n_ctx}", hint)
+        super().__init__(f"{name} has {n_tokens} tokens, the context holds {n_ctx}", hint)
         self.n_tokens = n_tokens
         self.n_ctx = n_ctx
 

@@ -20,7 +20,7 @@ from specli.cli.streams import write
 from specli.cli.verify_output import Subject, report_json, report_text
 from specli.cli.waiting import Waiting
 from specli.engine.planner import FixedPlanner
-from specli.errors import Interrupted, ModelError, UsageError
+from specli.errors import Interrupted, ModelError, TooLongError, UsageError
 from specli.models.store import Located
 from specli.settings import Settings
 from specli.verification.draws import N_TOKENS, Draws, K, Place, draw, find_places
@@ -216,10 +216,9 @@ class _Verification:
             text = template.render([*said, Message("user", text)])
         tokens = session.answerer.tokenizer.tokenize(text)
         if len(tokens) >= session.n_ctx:
-            raise UsageError(
-                f"prompt {prompt.id} has {len(tokens)} tokens, the context holds {session.n_ctx}",
-                f"use --ctx {len(tokens) + 512} or more, or a shorter prompt",
-            )
+            n_ctx_train = session.answerer.decoder.target.model.n_ctx_train
+            name = f"prompt {prompt.id}"
+            raise TooLongError(len(tokens), session.n_ctx, n_ctx_train, name)
         return tokens
 
     def _draw(self, session: Session) -> None:

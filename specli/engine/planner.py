@@ -22,7 +22,7 @@ _GRID = np.linspace(0.0, 1.0, _N_STEPS + 1)  # probabilities that all guesses so
 _HOST_ROUNDS = 10.0  # that the running mean of the host's time looks back on
 _N_FIRST = 6  # plans after which the first one's price is what it promises
 _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can guess again
-_PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes some 0.4 ms
+_PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes some 1 ms
 _KEPT = tuple(width for width in WIDTHS if width <= _HORIZON)
 _MARGIN = 0.05  # by which guesses are reckoned dearer than they are believed to be
 _WIDE_MARGIN = 0.06  # by which a width with guesses has to promise more than none
@@ -115,8 +115,9 @@ class AutoPlanner:
         self._ahead_s = 0.0  # since the target began to decode, when it was last asked
         self._beside_s = 0.0  # of a guess that is made meanwhile
         self._turn = 0
-        self._n_planned = 0  # rounds since the last plan
+        self._n_rounds = 0
         self._missed = [0.0] * len(_KEPT)  # by not having kept another width
+        self._compared = [0] * len(_KEPT)  # after how many rounds with the kept one
         self._price = 1.0 / target.at(1)
         self._start()
         for _ in range(_N_FIRST):
@@ -225,7 +226,7 @@ class AutoPlanner:
         self._last = self.width(done.n_drafted + 1)
         seconds = done.draft_s + done.target_s + done.host_s
         self._since_plan_s += seconds
-        self._n_planned += 1
+        self._n_rounds += 1
         self._guard.observe(done, self._target.at(1))
         self._host_s += (done.host_s / (done.n_drafted + 1) - self._host_s) / _HOST_ROUNDS
         self._looks.observe(done, self._is_look, self._target.at(1))
@@ -272,13 +273,15 @@ class AutoPlanner:
         kept, change = self._value(self._plan), self._price * self._target.switch_s
         for other in {max(at - 1, 0), min(at + 1, len(_KEPT) - 1), self._turn} - {at}:
             plan = self._of_width(_KEPT[other])
-            missed = self._missed[other] + (self._value(plan) - kept) * self._n_planned
+            n_since = self._n_rounds - self._compared[other]
+            self._compared[other] = self._n_rounds
+            missed = self._missed[other] + (self._value(plan) - kept) * n_since
             self._missed[other] = max(0.0, missed)
             if missed > change:
                 self._plan, change = plan, missed
         if self._plan.widths[0] != _KEPT[at]:
             self._missed = [0.0] * len(_KEPT)
-        self._n_planned = 0
+            self._compared = [self._n_rounds] * len(_KEPT)
 
     def _of_width(self, least: int) -> "_Plan":
         """Return the plan for rounds that are padded to a width."""
