@@ -16,7 +16,7 @@ from specli.engine.cache import Cache
 from specli.engine.constrained import ConstrainedLookup, ConstrainedSampler
 from specli.engine.costs import N_MAX, CostCurve, measure_costs, measure_switch
 from specli.engine.decode import Decoder, never
-from specli.engine.drafters import NGRAM_SIZES, ModelDrafter, NgramDrafter
+from specli.engine.drafters import ModelDrafter, NgramDrafter
 from specli.engine.planner import AutoPlanner, FixedPlanner
 from specli.engine.sampler import LogitSampler, of_draft
 from specli.engine.stats import Stats
@@ -122,7 +122,7 @@ class _Opened:
             draft = models.draft(pair.draft.path) if isinstance(pair.draft, Located) else None
             return Knowledge(
                 measure_costs(models.target, learned.target_s, _TARGET_S),
-                measure_costs(draft, learned.draft_s, _DRAFT_S) if draft else {},
+                measure_costs(draft, learned.draft_s, _DRAFT_S, n_rows=1) if draft else {},
                 learned.acceptance,
                 measure_switch(models.target),
                 learned.tempering,
@@ -222,8 +222,8 @@ def _sampler(settings: SamplingSettings, n_vocab: int, grammar: Grammar | None) 
     return ConstrainedSampler(settings, n_vocab, grammar)
 
 
-def _lookup(sizes: tuple[int, ...], grammar: Grammar | None) -> Lookup:
-    lookup = NgramDrafter(sizes)
+def _lookup(grammar: Grammar | None) -> Lookup:
+    lookup = NgramDrafter()
     return ConstrainedLookup(lookup, grammar) if grammar else lookup
 
 
@@ -236,7 +236,7 @@ def _guessers(
     if reason := why_no_rewind(models.target, pair.target.name):
         return _Guessers(reason_off=reason)
     if not isinstance(pair.draft, Located):
-        return _Guessers(lookup=_lookup(NGRAM_SIZES, grammar))
+        return _Guessers(lookup=_lookup(grammar))
     context = models.draft(pair.draft.path)
     context.truncate(0)
     if reason := why_no_rewind(context, pair.draft.path.stem):
@@ -248,7 +248,7 @@ def _guessers(
     drafter = ModelDrafter(
         Cache(context), sampler, n_vocab, rng, temperature=temperature, greedy=not temperature
     )
-    return _Guessers(drafter, None if settings.k else _lookup(_LONG, grammar))
+    return _Guessers(drafter, None if settings.k else _lookup(grammar))
 
 
 def why_no_rewind(context: LlamaContext, name: str) -> str:
@@ -265,15 +265,16 @@ def _planner(
     if settings.k is not None or guessers.method == "none":
         return FixedPlanner(settings.k or 0)
     known = know()
-    target.costs, draft_costs = CostCurve(known.target_s, known.switch_s), None
-    if guessers.drafter:
-        guessers.drafter.cache.costs = draft_costs = CostCurve(known.draft_s)
-        guessers.drafter.temper(known.tempering)
-    return AutoPlanner(target.costs, draft_costs, known.acceptance)
+    target.costs = CostCurve(known.target_s, known.switch_s)
+    if not guessers.drafter:
+        return AutoPlanner(target.costs, None, known.acceptance)
+    guessers.drafter.temper(known.tempering)
+    cache = guessers.drafter.cache
+    cache.costs = CostCurve(known.draft_s)
+    if not cache.model.prepares:  # it would for each other number of tokens that it reads along
+        cache.costs_of_rows = cache.costs.with_rows()
+    return AutoPlanner(target.costs, cache.costs, known.acceptance, cache.costs_of_rows)
 
 
 # Of the second that measuring may take at the start.
 _TARGET_S, _DRAFT_S = 0.65, 0.25
-# Beside a model only long matches guess: after shorter ones the model is right more often, and what
-# it costs to read up on them is more than they save (docs/adr/0009).
-_LONG = (8,)

@@ -16,6 +16,7 @@ from specli.backend.library import llama
 from specli.backend.memory import gpu_free_bytes, measure_need
 from specli.backend.model import LlamaModel, Vocabulary
 from specli.cgroups import memory_free_bytes
+from specli.engine.along import DRAFT_ROWS
 from specli.engine.decode import never
 from specli.errors import Interrupted, ModelError
 from specli.files import read_most
@@ -50,7 +51,7 @@ class Models:
             model = self.drafts[path]
             n_ctx = self.settings.draft_n_ctx
             n_ctx = self.target.n_ctx if n_ctx is None else context_size(n_ctx, model.n_ctx_train)
-            wanted = ContextSettings(n_ctx, 1, n_threads(self.settings))
+            wanted = ContextSettings(n_ctx, DRAFT_ROWS, n_threads(self.settings))
             context = LlamaContext(model, wanted, self.interrupted)
             self._contexts[path] = self._stack.enter_context(context)
         return self._contexts[path]
@@ -185,7 +186,7 @@ def reckon(
     if draft is None:
         return need, None
     n_ctx = need.n_ctx if settings.draft_n_ctx is None else settings.draft_n_ctx
-    return need, measure_need(draft.path, n_ctx, 1, settings.draft_n_gpu_layers)
+    return need, measure_need(draft.path, n_ctx, DRAFT_ROWS, settings.draft_n_gpu_layers)
 
 
 def _smaller(target: Located, need: Need, draft: Need | None, room: Room) -> str:

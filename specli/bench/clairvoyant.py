@@ -1,7 +1,8 @@
 """The least time for a text when it is known beforehand how far each guess will be right.
 
-No planner can be faster with the same drafters on the same machine, so the share of it that one
-reaches says how much is left to gain, whatever the machine does.
+Each round takes the guesses of one drafter, made one by one. Hardly a planner can be faster with
+the same drafters on the same machine, so the share of it that one reaches says how much is left to
+gain, whatever the machine does.
 """
 
 from collections.abc import Mapping, Sequence

@@ -139,10 +139,13 @@ class Bench:
         return Pair(self.target, self.drafts.get(draft, draft))
 
 
-def measured(model: Model, most_s: float) -> dict[int, float]:
-    """Return what decodes of 1 to N_MAX tokens cost, in seconds; take at most so long, roughly."""
+def measured(model: Model, most_s: float, n_rows: int = N_MAX) -> dict[int, float]:
+    """Return what decodes of 1 to N_MAX tokens cost, in seconds; take at most so long, roughly.
+
+    n_rows: most rows of logits that they return.
+    """
     (one,) = measure_costs(model, {}, 0.0).values()
-    return measure_costs(model, {}, min(most_s, max(1.0, 60 * one)))
+    return measure_costs(model, {}, min(most_s, max(1.0, 60 * one)), n_rows)
 
 
 def hold(

@@ -114,7 +114,7 @@ class _Trial:
         most_s = _MEASURE_QUICK_S if self.wanted.quick else _MEASURE_S
         self.bar.show("measuring what decodes cost", 0.0)
         draft_s = {
-            label: measured(models.draft(draft.path), most_s)
+            label: measured(models.draft(draft.path), most_s, n_rows=1)
             for label, draft in self.drafts.items()
             if isinstance(draft, Located)
         }

@@ -26,6 +26,8 @@ _CLIP = 0.25  # of the logarithm: how much of a decode's error is believed
 _LEAST_S = 1e-9
 _LEVEL_GAIN = 0.2
 _CORRECTION_GAIN = 0.2
+_BLOCK = 4  # rows that kernels compute in about the time of fewer
+_ROW = 0.1  # of T(1): what a row of logits costs, where nothing is known of it
 
 
 class CostCurve:
@@ -91,6 +93,13 @@ class CostCurve:
         self._corrections[n] = correction
         self._level += _LEVEL_GAIN * error
 
+    def with_rows(self) -> "CostCurve":
+        """Return what such decodes may cost that return a row for each token instead of one."""
+        row_s = _ROW * self.at(1)
+        some = range(_BLOCK, N_MAX + 1, _BLOCK)
+        measured = {1: self.at(1), 2: self.at(_BLOCK) + (_BLOCK - 1) * row_s}
+        return CostCurve(measured | {n: self.at(n) + (n - 1) * row_s for n in some})
+
     def _correction(self, n: int) -> float:
         """Return the correction of n: linear between those learned, the nearest one's beyond."""
         if (own := self._corrections.get(n)) is not None or not self._used:
@@ -124,12 +133,15 @@ def _interpolated(measured: dict[int, float]) -> NDArray[np.float64]:
     return seconds
 
 
-def measure_costs(model: Model, known: Mapping[int, float], budget_s: float) -> dict[int, float]:
+def measure_costs(
+    model: Model, known: Mapping[int, float], budget_s: float, n_rows: int = N_MAX
+) -> dict[int, float]:
     """Time decodes of an empty sequence, as many as the budget allows; leave it empty.
 
     known: what was measured or learned another time, in seconds by n. Some of these are measured
-    again, and the others move with them: what a busy hour taught does not outlast it. Returns all
-    that is known then, T(1) among it, whatever it costs.
+    again, and the others move with them: what a busy hour taught does not outlast it. n_rows: most
+    rows of logits that a decode returns. Returns all that is known then, T(1) among it, whatever
+    it costs.
     """
     timed: dict[int, float] = {}  # warm or not
     warm: dict[int, float] = {}
@@ -141,7 +153,7 @@ def measure_costs(model: Model, known: Mapping[int, float], budget_s: float) -> 
         needed = n == 1 and not known and not warm
         if not needed and time.perf_counter() + _interpolated(dict(held))[n] > end:
             continue
-        timed[n] = _time(model, n)
+        timed[n] = _time(model, n, n_rows)
         if is_warm:
             warm[n] = min(timed[n], warm.get(n, inf))
     moved = [log(seconds / known[n]) for n, seconds in warm.items() if n in known]
@@ -180,9 +192,9 @@ def measure_switch(model: Model) -> float:
     return max(0.0, median(extra_s))
 
 
-def _time(model: Model, n: int) -> float:
+def _time(model: Model, n: int, n_rows: int = N_MAX) -> float:
     started = time.perf_counter()
-    model.decode([0] * n, min(n, model.n_rows))
+    model.decode([0] * n, min(n, n_rows, model.n_rows))
     seconds = time.perf_counter() - started
     model.truncate(0)
     return seconds

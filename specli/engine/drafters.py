@@ -1,12 +1,13 @@
 """Where guesses come from: a draft model, or the text itself."""
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 import numpy as np
 
 from specli.engine.cache import Cache, common_prefix
 from specli.engine.tempering import Tempering
-from specli.engine.types import Guess, Sampler
+from specli.engine.types import Guess, Rows, Sampler
 from specli.errors import CannotRewind
 
 
@@ -15,7 +16,9 @@ class ModelDrafter:
 
     Its guesses are draws from its own distribution q under `sampler`; any q is exact. Confidence is
     the largest probability of q. It is silent where it cannot follow: past its own context, or
-    after a token that it does not know.
+    after a token that it does not know. What the text itself suggests it reads along, many tokens
+    in one decode: as long as its own draws are those, the next ones cost nothing (cascade
+    speculative drafting, Chen et al. 2023, arXiv 2312.11462; docs/adr/0009).
     """
 
     name = "draft"
@@ -41,6 +44,7 @@ class ModelDrafter:
         self._rng = rng
         self._greedy = greedy
         self._temperature = temperature
+        self._rows: Rows | None = None  # logits after each of the last tokens that it holds
         self.temper(Tempering())
         self.muted = ""
 
@@ -59,6 +63,7 @@ class ModelDrafter:
 
         Yields how many of them are left, first and after each batch.
         """
+        self._rows = None
         if self._can_follow(prompt, 0):
             for n_held in self.cache.sync(prompt[:-1]):
                 yield len(prompt) - 1 - n_held
@@ -67,19 +72,25 @@ class ModelDrafter:
 
     def n_behind(self, context: Sequence[int]) -> int | None:
         """Return how many tokens it has to decode for its next guess; None where it is silent."""
-        n_held = len(self.cache.tokens)
+        n_held = min(len(self.cache.tokens), len(context))
         return len(context) - n_held if self._can_follow(context, n_held) else None
 
-    def guess(self, context: Sequence[int], *, beside: bool = False) -> Guess:
-        """Draw the token after a context that begins with the tokens in the cache."""
-        n_held, n_batch = len(self.cache.tokens), self.cache.model.n_batch
-        while len(context) - n_held > n_batch:
-            self.cache.fill(context[n_held : n_held + n_batch], 0)
-            n_held += n_batch
-        row = self.cache.fill(context[n_held:], 1, beside=beside)[0, : self._n_vocab]
-        q = self._sampler.dist(row, context)
+    def guess(
+        self, context: Sequence[int], along: Sequence[int] = (), *, beside: bool = False
+    ) -> Guess:
+        """Draw the token after a context that begins with the tokens in the cache, or they with it.
+
+        along: what may follow, to be read in the same decode, as far as there is room for it.
+        """
+        n_after = len(self.cache.tokens) - len(context)
+        if self._rows is None or n_after < 0:
+            self._rows = self._read(context, along, beside)
+            n_after = len(self.cache.tokens) - len(context)
+        q = self._sampler.dist(self._rows[-1 - n_after, : self._n_vocab], context)
         best = int(q.weights.argmax())
         token = int(q.ids[best]) if self._greedy else q.draw(self._rng)
+        if n_after and self.cache.tokens[len(context)] != token:
+            self._rewind(len(context))
         certain = self._greedy or len(q.ids) == 1
         return Guess(token, None if certain else q, float(q.weights[best]) / q.total, self.name)
 
@@ -104,7 +115,23 @@ class ModelDrafter:
         if self._temperature:
             self._sampler.warm(self._temperature * tempering.factor)
 
+    def _read(self, context: Sequence[int], along: Sequence[int], beside: bool) -> Rows:
+        """Decode what it lacks of a context, and what it knows and has room for of what may follow.
+
+        Returns the logits after the context and after each token more, (1 + n_along, n_vocab).
+        """
+        self._rewind(min(len(self.cache.tokens), len(context) - 1))
+        n_held, model = len(self.cache.tokens), self.cache.model
+        while len(context) - n_held > model.n_batch:
+            self.cache.fill(context[n_held : n_held + model.n_batch], 0)
+            n_held += model.n_batch
+        step = context[n_held:]
+        room = min(model.n_rows - 1, model.n_batch - len(step), model.n_ctx - len(context))
+        known = list(takewhile(lambda token: token < model.n_vocab, along[: max(0, room)]))
+        return self.cache.fill([*step, *known], 1 + len(known), beside=beside)
+
     def _rewind(self, length: int) -> None:
+        self._rows = None
         try:
             self.cache.rewind(length)
         except CannotRewind:  # it fell silent long ago, and its window has moved on

@@ -9,7 +9,8 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from specli.engine.acceptance import Acceptance
+from specli.engine.acceptance import TRUE_RATES, Acceptance
+from specli.engine.along import read_along
 from specli.engine.costs import N_MAX, WIDTHS, CostCurve
 from specli.engine.guard import Guard
 from specli.engine.looks import Looks
@@ -26,6 +27,8 @@ _PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes some 1 ms
 _KEPT = tuple(width for width in WIDTHS if width <= _HORIZON)
 _MARGIN = 0.05  # by which guesses are reckoned dearer than they are believed to be
 _WIDE_MARGIN = 0.06  # by which a width with guesses has to promise more than none
+_AT_HAND = 8  # tokens that a draft may be behind, and still be asked before a text is copied
+_ALONE = 0.9  # probability from which on what is found needs no draft that agrees
 _BESIDE_GAIN = 0.2  # of the last guess that was made beside a decode, in what such a guess takes
 
 
@@ -55,6 +58,10 @@ class FixedPlanner:
         if n_behind is not None:
             return "draft"
         return "stop" if found is None else "found"
+
+    def n_along(self) -> int:
+        """Let the draft guess by itself."""
+        return 0
 
     def keeps(self, guess: Guess) -> bool:
         """Keep all."""
@@ -96,12 +103,21 @@ class AutoPlanner:
     """
 
     def __init__(
-        self, target: CostCurve, draft: CostCurve | None, acceptance: Mapping[str, Acceptance]
+        self,
+        target: CostCurve,
+        draft: CostCurve | None,
+        acceptance: Mapping[str, Acceptance],
+        draft_rows: CostCurve | None = None,
     ) -> None:
-        """draft: the costs of the model that guesses, if one does. acceptance: by drafter."""
+        """draft: the costs of the model that guesses, if one does. acceptance: by drafter.
+
+        draft_rows: what a draft's decodes cost that return a row for each token.
+        """
         self._target = target
         self._draft = draft
+        self._draft_rows = draft_rows
         self._acceptance = acceptance
+        self._agreement = Acceptance(TRUE_RATES)  # of the draft, with what is found
         self._host_s = 0.0  # of a row: judging it, and guessing what it judges
         self._looks = Looks()
         self._reading = Reading()
@@ -110,6 +126,8 @@ class AutoPlanner:
         self._guard = Guard()
         self._plain = False  # whether this round has to be
         self._seen: Guess | None = None  # the guess that was not kept
+        self._found: Guess | None = None  # what was offered beside the draft's guess
+        self._n_along = 0
         self._last = 0  # the width of the last round
         self._behind_s = 0.0  # what a draft's first guess costs more than others, spread out
         self._ahead_s = 0.0  # since the target began to decode, when it was last asked
@@ -165,28 +183,38 @@ class AutoPlanner:
         if n >= self._n_max or self._plain:
             return "stop"
         best, choice = self._stop[n], _STOP
+        self._found, self._n_along = found, 0
         if n_behind is not None and self._draft and n < _HORIZON:
             behind_s = 0.0
             if n_behind > 1:
                 behind_s = (self._draft.at(n_behind) - self._draft.at(1)) / _CATCH_UP
             self._behind_s = self._behind_s if n else behind_s
-            go = _on_grid(self._plan.go[n], p) - self._price * behind_s
+            saved_s = self._saved_s(found, n_behind)
+            go = _on_grid(self._plan.go[n], p) + self._price * (saved_s - behind_s)
             if go > best:
                 best, choice = go, _DRAFT
             elif n == 0 and self._looks.is_due(self._loss_s() + behind_s) and self._may_pay():
                 self._is_look = True
+                self._n_along = 0
                 return "draft"
-        if found is not None:
+        if found is not None and (n_behind is None or self._may_be_alone(found, n_behind, choice)):
             a = self._acceptance[found.source].probability(found.confidence)
             if p * a + self._best(n + 1, p * a) > best or self._run(n, p, a, best) > best:
                 self._advance(a)
                 return "found"
         return choice
 
+    def n_along(self) -> int:
+        """Return how many of the tokens that are expected the draft reads with its guess."""
+        return self._n_along
+
     def keeps(self, guess: Guess) -> bool:
         """Say whether a guess of the draft, once made, is worth a row of the target's decode."""
         n, p = len(self._path), self._p
         a = self._acceptance[guess.source].probability(guess.confidence)
+        if self._found:
+            agrees = guess.token == self._found.token
+            self._agreement.observe(self._found.confidence, agrees)
         kept = self._is_look or p * a + self._best(n + 1, p * a) > self._stop[n]
         if kept:
             self._advance(a)
@@ -247,6 +275,8 @@ class AutoPlanner:
         self._path: list[float] = []  # probability that guess 1, 2, ... and all before are right
         self._is_look = False
         self._seen = None
+        self._found = None
+        self._n_along = 0
 
     def _advance(self, a: float) -> None:
         self._p *= a
@@ -326,6 +356,29 @@ class AutoPlanner:
         """
         gain = max(0.0, self._plan.go[0][-1] - float(self._plan.stop[0]))
         return gain / (1.0 + gain)
+
+    def _saved_s(self, found: Guess | None, n_behind: int) -> float:
+        """Return what its next guesses cost the draft less; settle what it reads along."""
+        assert self._draft
+        if n_behind == 0:  # this one was read along
+            return self._draft.at(1) * (1.0 + _MARGIN)
+        if found is None or n_behind > _AT_HAND or self._draft_rows is None:
+            return 0.0
+        agreement = self._agreement.probability(found.confidence)
+        n_most = min(_HORIZON, self._n_max) - len(self._path) - 1
+        costs = self._draft, self._draft_rows
+        self._n_along, saved_s = read_along(*costs, agreement, n_behind, n_most)
+        return saved_s
+
+    def _may_be_alone(self, found: Guess, n_behind: int, choice: Choice) -> bool:
+        """Say whether what is found may be taken without asking the draft.
+
+        A draft that is at hand, and worth asking, tells best whether a text goes on as it did.
+        """
+        if n_behind > _AT_HAND or (not self._path and choice is _STOP):
+            return True
+        a = self._acceptance[found.source].probability(found.confidence)
+        return n_behind > 0 and a >= _ALONE
 
     def _best(self, n: int, p: float) -> float:
         """Return the value of going on from n guesses in the best way."""

@@ -255,10 +255,13 @@ class Drafter(Protocol):
     def n_behind(self, context: Sequence[int]) -> int | None:
         """Return how many tokens it has to decode for its next guess; None where it is silent."""
 
-    def guess(self, context: Sequence[int], *, beside: bool = False) -> Guess:
+    def guess(
+        self, context: Sequence[int], along: Sequence[int] = (), *, beside: bool = False
+    ) -> Guess:
         """Guess what follows a context: the text as it was last observed, and guesses.
 
-        beside: the target is decoding meanwhile, which slows both.
+        along: what may follow. Where the guess turns out to be the first of these, and so on, the
+        next ones may cost nothing. beside: the target is decoding meanwhile, which slows both.
         """
 
     def observe(self, history: Sequence[int], n_new: int) -> None:
@@ -331,6 +334,9 @@ class Planner(Protocol):
         found: what the lookup offers. n_behind: tokens that the drafter has to decode for its next
         guess; None where there is no drafter, or it is silent.
         """
+
+    def n_along(self) -> int:
+        """Return how many tokens that the lookup expects the drafter reads with that guess."""
 
     def keeps(self, guess: Guess) -> bool:
         """Say whether the drafter's guess is worth verifying; the round's guesses end where not."""

@@ -42,7 +42,8 @@ def test_greedy_equals_plain(kind: str, k: int) -> None:
 def auto() -> AutoPlanner:
     """Return a planner to whom guesses are cheap, so that it takes many and drops some."""
     acceptance = {"draft": Acceptance(GREEDY_RATES), "ngram": Acceptance(TRUE_RATES)}
-    return AutoPlanner(CostCurve({1: 1.0, 64: 20.0}), CostCurve({1: 0.1}), acceptance)
+    draft, of_rows = CostCurve({1: 0.1}), CostCurve({1: 0.1, 64: 0.3})  # so that it reads along
+    return AutoPlanner(CostCurve({1: 1.0, 64: 20.0}), draft, acceptance, of_rows)
 
 
 @pytest.mark.parametrize("kind", DRAFTS)

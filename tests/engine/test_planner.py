@@ -207,6 +207,51 @@ def test_drawn_guesses_are_never_dropped_for_what_came_after_them() -> None:
     assert planner.n_worth(guesses) >= 2
 
 
+def found(confidence: float, token: int = 1) -> Guess:
+    return Guess(token, None, confidence, "ngram")
+
+
+def test_a_draft_at_hand_is_asked_before_a_short_match_and_reads_it_along() -> None:
+    planner = auto(FLAT, CHEAP)
+    planner.begin(16)
+    assert planner.choose(found(0.7), 1) == "draft"
+    assert planner.n_along() == 0  # what it costs is not known
+    draft, acceptance = CostCurve(CHEAP), {"draft": Acceptance(GREEDY_RATES)}
+    acceptance["ngram"] = Acceptance(TRUE_RATES)
+    planner = AutoPlanner(CostCurve(FLAT), draft, acceptance, CostCurve(CHEAP))
+    planner.begin(16)
+    assert planner.choose(found(0.7), 1) == "draft"
+    n_first = planner.n_along()
+    assert n_first > 0
+    assert planner.keeps(Guess(1, None, 0.99))
+    assert planner.choose(found(0.7), 0) == "draft"  # that one was read along
+    for _ in range(30):
+        planner.begin(16)
+        planner.choose(found(0.7), 1)
+        planner.keeps(Guess(2, None, 0.99))  # the draft does not agree
+    planner.begin(16)
+    planner.choose(found(0.7), 1)
+    assert planner.n_along() < n_first
+    planner.begin(2)
+    planner.choose(found(0.7), 1)
+    assert planner.n_along() <= 1  # the round has no room for more
+
+
+def test_what_is_found_needs_no_draft_that_is_far_behind_or_of_no_use() -> None:
+    planner = auto(FLAT, DEAR)
+    planner.begin(16)
+    assert planner.choose(found(0.7), 500) == "found"
+    planner.begin(16)
+    assert planner.choose(found(0.7), None) == "found"
+    useless = auto(FLAT, DEAR)
+    for _ in range(200):
+        round_of(useless, [0.05], right=0)
+    useless.begin(16)
+    assert useless.choose(found(0.7), 1) == "found"
+    planner.begin(16)
+    assert planner.choose(found(0.999), 1) == "found"  # a long copy
+
+
 def test_fixed_takes_k_of_the_draft() -> None:
     planner = FixedPlanner(3)
     planner.begin(10)
