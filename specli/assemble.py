@@ -14,9 +14,15 @@ from specli.chat import Answerer
 from specli.engine.acceptance import Acceptance
 from specli.engine.cache import Cache
 from specli.engine.constrained import ConstrainedLookup, ConstrainedSampler
-from specli.engine.costs import N_MAX, CostCurve, measure_costs, measure_switch
+from specli.engine.costs import (
+    N_MAX,
+    CostCurve,
+    measure_costs,
+    measure_switch,
+    ratios_of_rows,
+)
 from specli.engine.decode import Decoder, never
-from specli.engine.drafters import ModelDrafter, NgramDrafter
+from specli.engine.drafters import NGRAM_SIZES, ModelDrafter, NgramDrafter
 from specli.engine.planner import AutoPlanner, FixedPlanner
 from specli.engine.sampler import LogitSampler, of_draft
 from specli.engine.stats import Stats
@@ -222,8 +228,8 @@ def _sampler(settings: SamplingSettings, n_vocab: int, grammar: Grammar | None) 
     return ConstrainedSampler(settings, n_vocab, grammar)
 
 
-def _lookup(grammar: Grammar | None) -> Lookup:
-    lookup = NgramDrafter()
+def _lookup(grammar: Grammar | None, sizes: tuple[int, ...] = NGRAM_SIZES) -> Lookup:
+    lookup = NgramDrafter(sizes)
     return ConstrainedLookup(lookup, grammar) if grammar else lookup
 
 
@@ -248,7 +254,8 @@ def _guessers(
     drafter = ModelDrafter(
         Cache(context), sampler, n_vocab, rng, temperature=temperature, greedy=not temperature
     )
-    return _Guessers(drafter, None if settings.k else _lookup(grammar))
+    sizes = _LONG if context.prepares else NGRAM_SIZES
+    return _Guessers(drafter, None if settings.k else _lookup(grammar, sizes))
 
 
 def why_no_rewind(context: LlamaContext, name: str) -> str:
@@ -272,9 +279,12 @@ def _planner(
     cache = guessers.drafter.cache
     cache.costs = CostCurve(known.draft_s)
     if not cache.model.prepares:  # it would for each other number of tokens that it reads along
-        cache.costs_of_rows = cache.costs.with_rows()
-    return AutoPlanner(target.costs, cache.costs, known.acceptance, cache.costs_of_rows)
+        cache.ratios_of_rows = ratios_of_rows(cache.costs)
+    return AutoPlanner(target.costs, cache.costs, known.acceptance, cache.ratios_of_rows)
 
 
 # Of the second that measuring may take at the start.
 _TARGET_S, _DRAFT_S = 0.65, 0.25
+# Beside a draft that does not read along only long matches guess: after shorter ones it is right
+# more often (docs/adr/0009).
+_LONG = (8,)

@@ -14,7 +14,8 @@ class Need:
 
     compute_bytes: scratch buffers and the rows of logits. repacked: llama.cpp lays out some
     weights anew for this CPU, so that a mapped file is held twice in part. n_gpu_layers: how many
-    layers are to go to a GPU, -1 for all.
+    layers are to go to a GPU, -1 for all. n_ctx_train: most tokens of a text that the model was
+    trained on, 0 where that is not known.
     """
 
     weights_bytes: int
@@ -24,6 +25,7 @@ class Need:
     n_layers: int
     repacked: bool = False
     n_gpu_layers: int = 0
+    n_ctx_train: int = 0
 
     @property
     def total_bytes(self) -> int:
@@ -90,6 +92,7 @@ def _advice(target: Need, draft: Need | None, room: Room, smaller: str) -> str:
     per_token = sum(need.cache_bytes for need in together) / target.n_ctx
     too_much = total - room.total_bytes
     n_ctx = int(target.n_ctx - too_much / per_token) // 256 * 256 if per_token else 0
+    n_ctx = min(n_ctx, target.n_ctx_train or n_ctx)
     if MIN_N_CTX <= n_ctx < target.n_ctx:
         advice.append(f"--ctx {n_ctx} fits")
     if smaller:

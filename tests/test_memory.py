@@ -84,6 +84,13 @@ def test_what_does_not_fit_is_refused_with_what_would() -> None:
     assert "--force" in raised.value.hint
 
 
+def test_no_context_is_advised_that_the_model_was_not_trained_for() -> None:
+    trained = replace(need(1, cache=400), n_ctx=16_000_000, n_ctx_train=32_768)
+    with pytest.raises(ModelError) as raised:
+        check_fit(trained, None, Room(8 * GIB))
+    assert "--ctx 32768 fits" in raised.value.hint
+
+
 def test_where_nothing_would_fit_it_says_so() -> None:
     with pytest.raises(ModelError) as raised:
         check_fit(need(40, cache=1), None, Room(8 * GIB))

@@ -24,7 +24,7 @@ def measure_need(path: Path, n_ctx: int | None, n_rows: int, n_gpu_layers: int) 
     with log_lines() as lines, LlamaModel(path, n_gpu_layers, allocated=False) as model:
         wanted = ContextSettings(context_size(n_ctx, model.n_ctx_train), n_rows, n_threads=1)
         with LlamaContext(model, wanted):
-            weights, n_layers = model.size_bytes, model.n_layers
+            weights, n_layers, n_ctx_train = model.size_bytes, model.n_layers, model.n_ctx_train
     buffers = [match for line in lines if (match := _BUFFER.search(line))]
     caches = [match for line in lines if (match := _CACHE.search(line))]
     return Need(
@@ -36,6 +36,7 @@ def measure_need(path: Path, n_ctx: int | None, n_rows: int, n_gpu_layers: int) 
         n_ctx=wanted.n_ctx,
         n_gpu_layers=n_gpu_layers,
         n_layers=n_layers,
+        n_ctx_train=n_ctx_train,
         repacked=any(match[1].endswith("_REPACK") for match in buffers),
     )
 

@@ -10,19 +10,20 @@ _MARGIN = 1.2  # what it costs times this has to be saved: what is believed is o
 
 
 def read_along(
-    draft: CostCurve, draft_rows: CostCurve, agreement: float, n_behind: int, n_most: int
+    draft: CostCurve, ratios: CostCurve, likely: float, n_behind: int, n_most: int
 ) -> tuple[int, float]:
     """Return how many tokens to read along, at most n_most, and the seconds that are saved by it.
 
     A draft decodes many tokens in much less time than one by one. Each that it would have guessed
-    itself saves it a decode; from the first other one on they were read in vain. draft, draft_rows:
-    what its decodes cost that return one row of logits, and one for each token. agreement: the
-    probability that the next token is what it guesses. n_behind: those that it decodes anyway.
+    itself saves it a decode; from the first other one on they were read in vain. draft: what its
+    decodes cost that return one row of logits; ratios: how many times as much those cost that
+    return one for each token. likely: the probability that it goes on, with what is expected.
+    n_behind: tokens that it decodes anyway.
     """
     n = np.arange(1, min(n_most, DRAFT_ROWS - 1, N_MAX - n_behind) + 1)
     if not len(n):
         return 0, 0.0
-    extra = draft_rows.seconds()[n_behind + n] - draft.at(n_behind)
-    saved = np.cumsum(agreement**n) * draft.at(1) - _MARGIN * extra
+    extra = (draft.seconds() * ratios.seconds())[n_behind + n] - draft.at(n_behind)
+    saved = np.cumsum(likely**n) * draft.at(1) - _MARGIN * extra
     best = int(saved.argmax())
     return (best + 1, float(saved[best])) if saved[best] > 0.0 else (0, 0.0)

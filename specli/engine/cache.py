@@ -28,7 +28,7 @@ class Cache:
         self.model = model
         self.seconds = 0.0  # spent in decodes
         self.costs: CostCurve | None = None  # learns from decodes that return logits
-        self.costs_of_rows: CostCurve | None = None  # from those that `fill` many rows with
+        self.ratios_of_rows: CostCurve | None = None  # to these, of fills that return many rows
         self._written: list[int] = []
         self._begun = 0.0, 0, 0, 0  # of the last start: when, tokens held, appended, decoded
 
@@ -52,8 +52,10 @@ class Cache:
             self.seconds += seconds
         if self.costs and n_rows == 1:
             self.costs.observe(len(tokens), None if beside else seconds)
-        elif self.costs_of_rows and n_rows:
-            self.costs_of_rows.observe(len(tokens), seconds)
+            if self.ratios_of_rows:
+                self.ratios_of_rows.fade()
+        elif self.costs and self.ratios_of_rows and n_rows:
+            self.ratios_of_rows.observe(len(tokens), seconds / self.costs.at(len(tokens)))
         return rows
 
     def start(self, tokens: Sequence[int], width: int) -> None:

@@ -25,9 +25,10 @@ _PRIOR_SLOPE = 0.1  # of T(1), for each more token, where nothing but T(1) is kn
 _CLIP = 0.25  # of the logarithm: how much of a decode's error is believed
 _LEAST_S = 1e-9
 _LEVEL_GAIN = 0.2
-_CORRECTION_GAIN = 0.2
 _BLOCK = 4  # rows that kernels compute in about the time of fewer
 _ROW = 0.1  # of T(1): what a row of logits costs, where nothing is known of it
+_CORRECTION_GAIN = 0.2
+_FADE = 0.99
 
 
 class CostCurve:
@@ -93,12 +94,10 @@ class CostCurve:
         self._corrections[n] = correction
         self._level += _LEVEL_GAIN * error
 
-    def with_rows(self) -> "CostCurve":
-        """Return what such decodes may cost that return a row for each token instead of one."""
-        row_s = _ROW * self.at(1)
-        some = range(_BLOCK, N_MAX + 1, _BLOCK)
-        measured = {1: self.at(1), 2: self.at(_BLOCK) + (_BLOCK - 1) * row_s}
-        return CostCurve(measured | {n: self.at(n) + (n - 1) * row_s for n in some})
+    def fade(self) -> None:
+        """Let what was learned fade a little: else what is believed to be dear stays unused."""
+        self._level *= _FADE
+        self._corrections = {n: _FADE * c for n, c in self._corrections.items()}
 
     def _correction(self, n: int) -> float:
         """Return the correction of n: linear between those learned, the nearest one's beyond."""
@@ -112,6 +111,18 @@ class CostCurve:
     def known(self) -> dict[int, float]:
         """Return seconds by n for every n that was measured or used: what is worth keeping."""
         return {n: self.at(n) for n in sorted(self._measured | set(self._corrections))}
+
+
+def ratios_of_rows(costs: CostCurve) -> CostCurve:
+    """Return how many times as long decodes may take that return a row for each token, by n.
+
+    costs: of those that return one. It learns such ratios as others learn seconds.
+    """
+    row_s = _ROW * costs.at(1)
+    blocks = range(_BLOCK, N_MAX + 1, _BLOCK)
+    seconds = {n: costs.at(n) + (n - 1) * row_s for n in blocks}
+    few = {n: seconds[_BLOCK] / costs.at(n) for n in range(2, _BLOCK)}
+    return CostCurve({1: 1.0} | few | {n: s / costs.at(n) for n, s in seconds.items()})
 
 
 def _interpolated(measured: dict[int, float]) -> NDArray[np.float64]:

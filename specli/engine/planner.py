@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
 
@@ -14,17 +13,15 @@ from specli.engine.along import read_along
 from specli.engine.costs import N_MAX, WIDTHS, CostCurve
 from specli.engine.guard import Guard
 from specli.engine.looks import Looks
+from specli.engine.plan import HORIZON, Plan, solve
 from specli.engine.reading import Reading
 from specli.engine.types import Choice, Costs, Guess, Round
 
-_HORIZON = 24  # most guesses of a model that are planned for
-_N_STEPS = 32
-_GRID = np.linspace(0.0, 1.0, _N_STEPS + 1)  # probabilities that all guesses so far are right
 _HOST_ROUNDS = 10.0  # that the running mean of the host's time looks back on
 _N_FIRST = 6  # plans after which the first one's price is what it promises
 _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can guess again
 _PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes some 1 ms
-_KEPT = tuple(width for width in WIDTHS if width <= _HORIZON)
+_KEPT = tuple(width for width in WIDTHS if width <= HORIZON)
 _MARGIN = 0.05  # by which guesses are reckoned dearer than they are believed to be
 _WIDE_MARGIN = 0.06  # by which a width with guesses has to promise more than none
 _AT_HAND = 8  # tokens that a draft may be behind, and still be asked before a text is copied
@@ -107,15 +104,16 @@ class AutoPlanner:
         target: CostCurve,
         draft: CostCurve | None,
         acceptance: Mapping[str, Acceptance],
-        draft_rows: CostCurve | None = None,
+        ratios_of_rows: CostCurve | None = None,
     ) -> None:
         """draft: the costs of the model that guesses, if one does. acceptance: by drafter.
 
-        draft_rows: what a draft's decodes cost that return a row for each token.
+        ratios_of_rows: how many times as much as one that returns one row a decode of the draft
+        costs that returns one for each token; None where it does not read along.
         """
         self._target = target
         self._draft = draft
-        self._draft_rows = draft_rows
+        self._ratios_of_rows = ratios_of_rows
         self._acceptance = acceptance
         self._agreement = Acceptance(TRUE_RATES)  # of the draft, with what is found
         self._host_s = 0.0  # of a row: judging it, and guessing what it judges
@@ -128,6 +126,7 @@ class AutoPlanner:
         self._seen: Guess | None = None  # the guess that was not kept
         self._found: Guess | None = None  # what was offered beside the draft's guess
         self._n_along = 0
+        self._is_asked = False  # whether the draft has guessed in this round
         self._last = 0  # the width of the last round
         self._behind_s = 0.0  # what a draft's first guess costs more than others, spread out
         self._ahead_s = 0.0  # since the target began to decode, when it was last asked
@@ -184,13 +183,13 @@ class AutoPlanner:
             return "stop"
         best, choice = self._stop[n], _STOP
         self._found, self._n_along = found, 0
-        if n_behind is not None and self._draft and n < _HORIZON:
+        if n_behind is not None and self._draft and n < HORIZON:
             behind_s = 0.0
             if n_behind > 1:
                 behind_s = (self._draft.at(n_behind) - self._draft.at(1)) / _CATCH_UP
             self._behind_s = self._behind_s if n else behind_s
             saved_s = self._saved_s(found, n_behind)
-            go = _on_grid(self._plan.go[n], p) + self._price * (saved_s - behind_s)
+            go = self._plan.going_on(n, p) + self._price * (saved_s - behind_s)
             if go > best:
                 best, choice = go, _DRAFT
             elif n == 0 and self._looks.is_due(self._loss_s() + behind_s) and self._may_pay():
@@ -212,6 +211,7 @@ class AutoPlanner:
         """Say whether a guess of the draft, once made, is worth a row of the target's decode."""
         n, p = len(self._path), self._p
         a = self._acceptance[guess.source].probability(guess.confidence)
+        self._is_asked = True
         if self._found:
             agrees = guess.token == self._found.token
             self._agreement.observe(self._found.confidence, agrees)
@@ -277,15 +277,16 @@ class AutoPlanner:
         self._seen = None
         self._found = None
         self._n_along = 0
+        self._is_asked = False
 
     def _advance(self, a: float) -> None:
         self._p *= a
         self._path.append(self._p)
 
-    def _best_plan(self) -> "_Plan":
+    def _best_plan(self) -> Plan:
         """Return the plan that is worth most at the present price."""
         if not self._target.switch_s:
-            return self._solved(np.arange(1, N_MAX + 1), _HORIZON, _MARGIN)
+            return self._solved(np.arange(1, N_MAX + 1), HORIZON, _MARGIN)
         return max((self._of_width(width) for width in _KEPT), key=self._value)
 
     def _make_plan(self) -> None:
@@ -313,7 +314,7 @@ class AutoPlanner:
             self._missed = [0.0] * len(_KEPT)
             self._compared = [self._n_rounds] * len(_KEPT)
 
-    def _of_width(self, least: int) -> "_Plan":
+    def _of_width(self, least: int) -> Plan:
         """Return the plan for rounds that are padded to a width."""
         sizes = range(1, N_MAX + 1)
         widths = [WIDTHS[bisect_left(WIDTHS, max(n, least))] for n in sizes]
@@ -322,29 +323,16 @@ class AutoPlanner:
             plan.stop[0] *= 1.0 - _WIDE_MARGIN
         return plan
 
-    def _solved(self, widths: NDArray[np.int_], horizon: int, margin: float = 0.0) -> "_Plan":
+    def _solved(self, widths: NDArray[np.int_], horizon: int, margin: float = 0.0) -> Plan:
         """Return the plan for some widths, guesses of the draft being bought up to the horizon."""
         seconds = self._target.seconds()[widths]
         seconds[widths > widths[0]] += self._target.switch_s  # for the way back
         stop = -self._price * (seconds + np.arange(1, N_MAX + 1) * self._host_s)
-        go = np.full((_HORIZON + 1, len(_GRID)), -np.inf)
-        n_right = np.zeros(len(_GRID))  # guesses that will be right, beyond those so far
-        if self._draft:
-            weights, rates = self._acceptance["draft"].outlook()
-            price = self._price * self._draft.at(1) * (1.0 + margin)
-            at = rates[:, None] * _GRID  # p a, (n_bins, n_grid)
-            following = np.full(len(_GRID), stop[horizon])
-            for n in range(horizon - 1, -1, -1):
-                kept = at + np.interp(at, _GRID, following)
-                go[n] = weights @ np.maximum(kept, stop[n]) - price
-                n_kept = weights @ np.where(kept > stop[n], at + np.interp(at, _GRID, n_right), 0.0)
-                n_right = np.where(go[n] > stop[n], n_kept, 0.0)
-                following = np.maximum(go[n], stop[n])
-        value = max(float(stop[0]), float(go[0][-1]))
-        rate = self._price * (1.0 + n_right[-1]) / (n_right[-1] - value)
-        return _Plan(widths, stop, go.tolist(), float(rate))
+        guess_s = self._draft.at(1) * (1.0 + margin) if self._draft else 0.0
+        outlook = self._acceptance["draft"].outlook() if self._draft else None
+        return solve(widths, stop, self._price, guess_s, outlook, horizon)
 
-    def _value(self, plan: "_Plan") -> float:
+    def _value(self, plan: Plan) -> float:
         """Return what a round is worth before its first guess."""
         return max(float(plan.stop[0]), plan.go[0][-1] - self._price * self._behind_s)
 
@@ -354,7 +342,7 @@ class AutoPlanner:
         A round that brings r tokens in the time of one is worth r - 1 more than a plain one, where
         time is priced at that very rate.
         """
-        gain = max(0.0, self._plan.go[0][-1] - float(self._plan.stop[0]))
+        gain = self._plan.gain()
         return gain / (1.0 + gain)
 
     def _saved_s(self, found: Guess | None, n_behind: int) -> float:
@@ -362,29 +350,33 @@ class AutoPlanner:
         assert self._draft
         if n_behind == 0:  # this one was read along
             return self._draft.at(1) * (1.0 + _MARGIN)
-        if found is None or n_behind > _AT_HAND or self._draft_rows is None:
+        if found is None or n_behind > _AT_HAND or self._ratios_of_rows is None:
             return 0.0
+        weights, rates = self._acceptance["draft"].outlook()
         agreement = self._agreement.probability(found.confidence)
-        n_most = min(_HORIZON, self._n_max) - len(self._path) - 1
-        costs = self._draft, self._draft_rows
-        self._n_along, saved_s = read_along(*costs, agreement, n_behind, n_most)
+        wanted = agreement * float(weights @ rates)  # the next guess too, after such a one
+        n_most = min(HORIZON, self._n_max) - len(self._path) - 1
+        costs = self._draft, self._ratios_of_rows
+        self._n_along, saved_s = read_along(*costs, wanted, n_behind, n_most)
         return saved_s
 
     def _may_be_alone(self, found: Guess, n_behind: int, choice: Choice) -> bool:
         """Say whether what is found may be taken without asking the draft.
 
-        A draft that is at hand, and worth asking, tells best whether a text goes on as it did.
+        A draft that is at hand, worth asking and able to read along tells best whether a text goes
+        on as it did.
         """
-        if n_behind > _AT_HAND or (not self._path and choice is _STOP):
+        is_of_use = n_behind <= _AT_HAND and (self._is_asked or choice is _DRAFT)
+        if not is_of_use or self._ratios_of_rows is None:
             return True
         a = self._acceptance[found.source].probability(found.confidence)
         return n_behind > 0 and a >= _ALONE
 
     def _best(self, n: int, p: float) -> float:
         """Return the value of going on from n guesses in the best way."""
-        if n >= min(_HORIZON, self._n_max):
+        if n >= min(HORIZON, self._n_max):
             return self._stop[n]
-        return max(self._stop[n], _on_grid(self._plan.go[n], p))
+        return max(self._stop[n], self._plan.going_on(n, p))
 
     def _run(self, n: int, p: float, a: float, wanted: float) -> float:
         """Return the value of a run of found guesses, or less than is wanted where it has less."""
@@ -406,31 +398,9 @@ class AutoPlanner:
         """Say whether drafting could pay if all guesses were right."""
         assert self._draft
         costs = self._target.seconds()
-        n = np.arange(1, _HORIZON)
-        extra = n * self._draft.at(1) + costs[2 : _HORIZON + 1] - costs[1]
+        n = np.arange(1, HORIZON)
+        extra = n * self._draft.at(1) + costs[2 : HORIZON + 1] - costs[1]
         return bool(np.any(n > self._price * extra))
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What rounds are worth, by the number of guesses so far.
-
-    widths: tokens decoded for n + 1 that are wanted, (N_MAX,). stop: the value of a round that ends
-    with n guesses, (N_MAX,). go: of one more guess, (_HORIZON + 1, len(_GRID)), by the probability
-    that all so far are right. rate: the tokens per second of rounds that go by it.
-    """
-
-    widths: NDArray[np.int_]
-    stop: NDArray[np.float64]
-    go: list[list[float]]
-    rate: float
-
-
-def _on_grid(values: list[float], p: float) -> float:
-    """Return the value at a probability, of values on the grid."""
-    at = p * _N_STEPS
-    below = min(int(at), _N_STEPS - 1)
-    return values[below] + (at - below) * (values[below + 1] - values[below])
 
 
 _STOP: Choice = "stop"

@@ -42,8 +42,8 @@ def test_greedy_equals_plain(kind: str, k: int) -> None:
 def auto() -> AutoPlanner:
     """Return a planner to whom guesses are cheap, so that it takes many and drops some."""
     acceptance = {"draft": Acceptance(GREEDY_RATES), "ngram": Acceptance(TRUE_RATES)}
-    draft, of_rows = CostCurve({1: 0.1}), CostCurve({1: 0.1, 64: 0.3})  # so that it reads along
-    return AutoPlanner(CostCurve({1: 1.0, 64: 20.0}), draft, acceptance, of_rows)
+    draft, ratios = CostCurve({1: 0.1, 64: 0.3}), CostCurve({1: 1.0, 64: 1.0})  # it reads along
+    return AutoPlanner(CostCurve({1: 1.0, 64: 20.0}), draft, acceptance, ratios)
 
 
 @pytest.mark.parametrize("kind", DRAFTS)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from specli.engine.acceptance import GREEDY_RATES, TRUE_RATES, Acceptance
-from specli.engine.costs import CostCurve
+from specli.engine.costs import CostCurve, ratios_of_rows
 from specli.engine.planner import AutoPlanner, FixedPlanner
 from specli.engine.types import Guess, Planner, Round
 from tests.fakes import Clock, FakeModel, FakeSampler, make_decoder
@@ -212,13 +212,9 @@ def found(confidence: float, token: int = 1) -> Guess:
 
 
 def test_a_draft_at_hand_is_asked_before_a_short_match_and_reads_it_along() -> None:
-    planner = auto(FLAT, CHEAP)
-    planner.begin(16)
-    assert planner.choose(found(0.7), 1) == "draft"
-    assert planner.n_along() == 0  # what it costs is not known
     draft, acceptance = CostCurve(CHEAP), {"draft": Acceptance(GREEDY_RATES)}
     acceptance["ngram"] = Acceptance(TRUE_RATES)
-    planner = AutoPlanner(CostCurve(FLAT), draft, acceptance, CostCurve(CHEAP))
+    planner = AutoPlanner(CostCurve(FLAT), draft, acceptance, ratios_of_rows(draft))
     planner.begin(16)
     assert planner.choose(found(0.7), 1) == "draft"
     n_first = planner.n_along()

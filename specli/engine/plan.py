@@ -1,0 +1,65 @@
+"""What rounds of guesses are worth: a problem of optimal stopping, solved backwards."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+HORIZON = 24  # most guesses of a model that are planned for
+_N_STEPS = 32
+_GRID = np.linspace(0.0, 1.0, _N_STEPS + 1)  # probabilities that all guesses so far are right
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What rounds are worth, by the number of guesses so far, in tokens.
+
+    widths: tokens decoded for n + 1 that are wanted, (N_MAX,). stop: the value of a round that ends
+    with n guesses, (N_MAX,). go: of one more guess, HORIZON + 1 lists of values on a grid of the
+    probability that all so far are right. rate: the tokens per second of rounds that go by it.
+    """
+
+    widths: NDArray[np.int_]
+    stop: NDArray[np.float64]
+    go: list[list[float]]
+    rate: float
+
+    def going_on(self, n: int, p: float) -> float:
+        """Return the value of one more guess after n that are all right with probability p."""
+        at, values = p * _N_STEPS, self.go[n]
+        below = min(int(at), _N_STEPS - 1)
+        return values[below] + (at - below) * (values[below + 1] - values[below])
+
+    def gain(self) -> float:
+        """Return what a first guess and those after it are worth more than none, 0 at least."""
+        return max(0.0, self.go[0][-1] - float(self.stop[0]))
+
+
+def solve(
+    widths: NDArray[np.int_],
+    stop: NDArray[np.float64],
+    price: float,
+    guess_s: float,
+    outlook: tuple[NDArray[np.float64], NDArray[np.float64]] | None,
+    horizon: int,
+) -> Plan:
+    """Return the plan by which a model's guesses are bought, up to the horizon.
+
+    price: tokens that a second is worth. guess_s: seconds that a guess takes. outlook: how often
+    confidences of each bin come, and their acceptance, (n_bins,) each; None where no model guesses.
+    """
+    go = np.full((HORIZON + 1, len(_GRID)), -np.inf)
+    n_right = np.zeros(len(_GRID))  # guesses that will be right, beyond those so far
+    if outlook is not None:
+        weights, rates = outlook
+        at = rates[:, None] * _GRID  # p a, (n_bins, n_grid)
+        following = np.full(len(_GRID), stop[horizon])
+        for n in range(horizon - 1, -1, -1):
+            kept = at + np.interp(at, _GRID, following)
+            go[n] = weights @ np.maximum(kept, stop[n]) - price * guess_s
+            n_kept = weights @ np.where(kept > stop[n], at + np.interp(at, _GRID, n_right), 0.0)
+            n_right = np.where(go[n] > stop[n], n_kept, 0.0)
+            following = np.maximum(go[n], stop[n])
+    value = max(float(stop[0]), float(go[0][-1]))
+    rate = price * (1.0 + n_right[-1]) / (n_right[-1] - value)
+    return Plan(widths, stop, go.tolist(), float(rate))
