@@ -211,10 +211,34 @@ def found(confidence: float, token: int = 1) -> Guess:
     return Guess(token, None, confidence, "ngram")
 
 
+def reading_along(target: Mapping[int, float], draft: Mapping[int, float]) -> AutoPlanner:
+    """Return a planner whose draft reads along what is found."""
+    acceptance = {"draft": Acceptance(GREEDY_RATES), "ngram": Acceptance(TRUE_RATES)}
+    costs = CostCurve(draft)
+    return AutoPlanner(CostCurve(target), costs, acceptance, ratios_of_rows(costs))
+
+
+def test_a_draft_that_agrees_with_what_is_wrong_is_soon_not_asked() -> None:
+    planner = reading_along(FLAT, {1: 0.4, 64: 10.0})
+    asked = []
+    for _ in range(60):
+        planner.begin(16)
+        asked.append(planner.choose(found(0.7), 1) == "draft")
+        guesses = [Guess(1, None, 0.8)] if asked[-1] and planner.keeps(Guess(1, None, 0.8)) else []
+        planner.observe(Round((7,), tuple(guesses), 0, 0.4 * asked[-1], 1.0, 0.0))
+    assert sum(asked[20:]) <= 4
+
+
+def test_what_is_found_goes_on_where_the_draft_was_not_asked() -> None:
+    useless = reading_along(FLAT, DEAR)
+    for _ in range(200):
+        round_of(useless, [0.05], right=0)
+    useless.begin(16)
+    assert [useless.choose(found(0.7), 1) for _ in range(3)] == ["found"] * 3
+
+
 def test_a_draft_at_hand_is_asked_before_a_short_match_and_reads_it_along() -> None:
-    draft, acceptance = CostCurve(CHEAP), {"draft": Acceptance(GREEDY_RATES)}
-    acceptance["ngram"] = Acceptance(TRUE_RATES)
-    planner = AutoPlanner(CostCurve(FLAT), draft, acceptance, ratios_of_rows(draft))
+    planner = reading_along(FLAT, CHEAP)
     planner.begin(16)
     assert planner.choose(found(0.7), 1) == "draft"
     n_first = planner.n_along()
