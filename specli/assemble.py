@@ -23,7 +23,8 @@ from specli.engine.costs import (
 )
 from specli.engine.decode import Decoder, never
 from specli.engine.drafters import NGRAM_SIZES, ModelDrafter, NgramDrafter
-from specli.engine.planner import AutoPlanner, FixedPlanner
+from specli.engine.fixed import FixedPlanner
+from specli.engine.planner import AutoPlanner
 from specli.engine.sampler import LogitSampler, of_draft
 from specli.engine.stats import Stats
 from specli.engine.tempering import Tempering
@@ -254,7 +255,7 @@ def _guessers(
     drafter = ModelDrafter(
         Cache(context), sampler, n_vocab, rng, temperature=temperature, greedy=not temperature
     )
-    sizes = _LONG if context.prepares else NGRAM_SIZES
+    sizes = NGRAM_SIZES if drafter.reads_along else _LONG
     return _Guessers(drafter, None if settings.k else _lookup(grammar, sizes))
 
 
@@ -278,7 +279,7 @@ def _planner(
     guessers.drafter.temper(known.tempering)
     cache = guessers.drafter.cache
     cache.costs = CostCurve(known.draft_s)
-    if not cache.model.prepares:  # it would for each other number of tokens that it reads along
+    if guessers.drafter.reads_along:
         cache.ratios_of_rows = ratios_of_rows(cache.costs)
     return AutoPlanner(target.costs, cache.costs, known.acceptance, cache.ratios_of_rows)
 

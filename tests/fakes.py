@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from specli.engine.cache import Cache
 from specli.engine.decode import Decoder
 from specli.engine.drafters import ModelDrafter, NgramDrafter
-from specli.engine.planner import FixedPlanner
+from specli.engine.fixed import FixedPlanner
 from specli.engine.types import Dist, Planner, Row, Rows, certain
 from specli.errors import CannotRewind
 

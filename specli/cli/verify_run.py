@@ -19,7 +19,7 @@ from specli.cli.session import find_pair
 from specli.cli.streams import write
 from specli.cli.verify_output import Subject, report_json, report_text
 from specli.cli.waiting import Waiting
-from specli.engine.planner import FixedPlanner
+from specli.engine.fixed import FixedPlanner
 from specli.errors import Interrupted, ModelError, TooLongError, UsageError
 from specli.models.store import Located
 from specli.settings import Settings

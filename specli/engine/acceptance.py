@@ -73,6 +73,11 @@ class Acceptance:
         rates = np.array([self._rate(at) for at in range(N_BINS)])
         return self._seen / self._seen.sum(), rates
 
+    def expected(self) -> float:
+        """Return how likely a guess is to be accepted that was not made yet."""
+        weights, rates = self.outlook()
+        return float(weights @ rates)
+
     def observe(self, confidence: float, accepted: bool) -> None:
         """Learn from one guess that the target judged."""
         at = _bin(confidence)

@@ -198,7 +198,7 @@ class Decoder:
                     n_behind = self.drafter.n_behind(context)
             choice = self.planner.choose(guess, n_behind)
             if choice == "draft" and self.drafter:
-                guess = self.drafter.guess(context, self._expected(context))
+                guess = self.drafter.guess(context, self._expected(context, guess))
                 self._check()
                 if not self.planner.keeps(guess):
                     break
@@ -211,11 +211,17 @@ class Decoder:
         del guesses[self.planner.n_worth(guesses) :]
         return guesses
 
-    def _expected(self, context: Sequence[int]) -> list[int]:
-        """Return what the lookup expects to follow, as far as the drafter is to read it along."""
-        text, n = list(context), self.planner.n_along()
-        while self.lookup and len(text) < len(context) + n and (found := self.lookup.guess(text)):
+    def _expected(self, context: Sequence[int], found: Guess | None) -> list[int]:
+        """Return what the lookup expects to follow, as far as the drafter is to read it along.
+
+        found: its guess of the first token.
+        """
+        if not (self.lookup and (n := self.planner.n_along())):
+            return []
+        text = list(context)
+        while found and len(text) < len(context) + n:
             text.append(found.token)
+            found = self.lookup.guess(text)
         return text[len(context) :]
 
     def _guesses_ahead(self, guesses: Sequence[Guess], limit: int, width: int) -> list[Guess]:

@@ -54,6 +54,11 @@ class ModelDrafter:
         return self.cache.model.n_ctx
 
     @property
+    def reads_along(self) -> bool:
+        """Whether that may pay: not on a GPU, where other numbers of tokens have to be prepared."""
+        return not (self.cache.model.prepares or self.cache.model.goes_on)
+
+    @property
     def seconds(self) -> float:
         """Time spent in decodes of the draft model."""
         return self.cache.seconds

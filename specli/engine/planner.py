@@ -8,80 +8,25 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from specli.engine.acceptance import TRUE_RATES, Acceptance
-from specli.engine.along import read_along
+from specli.engine.acceptance import Acceptance
+from specli.engine.along import Along
 from specli.engine.costs import N_MAX, WIDTHS, CostCurve
 from specli.engine.guard import Guard
 from specli.engine.looks import Looks
 from specli.engine.plan import HORIZON, Plan, solve
 from specli.engine.reading import Reading
 from specli.engine.types import Choice, Costs, Guess, Round
+from specli.engine.widths import KEPT, Widths
 
 _HOST_ROUNDS = 10.0  # that the running mean of the host's time looks back on
 _N_FIRST = 6  # plans after which the first one's price is what it promises
 _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can guess again
 _PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes some 1 ms
-_KEPT = tuple(width for width in WIDTHS if width <= HORIZON)
 _MARGIN = 0.05  # by which guesses are reckoned dearer than they are believed to be
 _WIDE_MARGIN = 0.06  # by which a width with guesses has to promise more than none
 _AT_HAND = 8  # tokens that a draft may be behind, and still be asked before a text is copied
 _ALONE = 0.9  # probability from which on what is found needs no draft that agrees
 _BESIDE_GAIN = 0.2  # of the last guess that was made beside a decode, in what such a guess takes
-
-
-class FixedPlanner:
-    """Buy k guesses in every round, whatever they cost: of the draft, else of the lookup."""
-
-    def __init__(self, k: int) -> None:
-        self._k = k
-        self._n = 0
-
-    def begin_answer(self) -> None:
-        """Start an answer."""
-
-    def reads(self, n_unread: int, n_left: int) -> bool:
-        """Let the draft read everything."""
-        return True
-
-    def begin(self, n_max: int) -> None:
-        """Start a round."""
-        self._n = 0
-
-    def choose(self, found: Guess | None, n_behind: int | None) -> Choice:
-        """Want k guesses."""
-        if self._n >= self._k:
-            return "stop"
-        self._n += 1
-        if n_behind is not None:
-            return "draft"
-        return "stop" if found is None else "found"
-
-    def n_along(self) -> int:
-        """Let the draft guess by itself."""
-        return 0
-
-    def keeps(self, guess: Guess) -> bool:
-        """Keep all."""
-        return True
-
-    def n_worth(self, guesses: Sequence[Guess]) -> int:
-        """Keep all."""
-        return len(guesses)
-
-    def goes_ahead(self, n_ahead: int, width: int, seconds: float) -> bool:
-        """Guess one token ahead, whatever time it takes: a seed gives the same text again."""
-        return n_ahead < 1
-
-    def width(self, n_tokens: int) -> int:
-        """Decode what is there."""
-        return n_tokens
-
-    def observe(self, done: Round) -> None:
-        """Learn nothing."""
-
-    def costs(self) -> Costs | None:
-        """Care for none."""
-        return None
 
 
 class AutoPlanner:
@@ -113,9 +58,8 @@ class AutoPlanner:
         """
         self._target = target
         self._draft = draft
-        self._ratios_of_rows = ratios_of_rows
+        self._along = Along(draft, ratios_of_rows) if draft and ratios_of_rows else None
         self._acceptance = acceptance
-        self._agreement = Acceptance(TRUE_RATES)  # of the draft, with what is found
         self._host_s = 0.0  # of a row: judging it, and guessing what it judges
         self._looks = Looks()
         self._reading = Reading()
@@ -124,17 +68,12 @@ class AutoPlanner:
         self._guard = Guard()
         self._plain = False  # whether this round has to be
         self._seen: Guess | None = None  # the guess that was not kept
-        self._found: Guess | None = None  # what was offered beside the draft's guess
-        self._n_along = 0
         self._is_asked = False  # whether the draft has guessed in this round
         self._last = 0  # the width of the last round
         self._behind_s = 0.0  # what a draft's first guess costs more than others, spread out
         self._ahead_s = 0.0  # since the target began to decode, when it was last asked
         self._beside_s = 0.0  # of a guess that is made meanwhile
-        self._turn = 0
-        self._n_rounds = 0
-        self._missed = [0.0] * len(_KEPT)  # by not having kept another width
-        self._compared = [0] * len(_KEPT)  # after how many rounds with the kept one
+        self._widths = Widths()
         self._price = 1.0 / target.at(1)
         self._start()
         for _ in range(_N_FIRST):
@@ -168,7 +107,7 @@ class AutoPlanner:
             self._make_plan()
         stop = self._plan.stop
         if self._target.switch_s:
-            stop = stop - (self._plan.widths != self._last) * (self._price * self._target.switch_s)
+            stop = stop - (self._plan.widths != self._last) * self._change()
         self._stop: list[float] = stop.tolist()
         self._most = np.maximum.accumulate(stop[::-1])[::-1].tolist()  # of those from here on
 
@@ -182,19 +121,19 @@ class AutoPlanner:
         if n >= self._n_max or self._plain:
             return "stop"
         best, choice = self._stop[n], _STOP
-        self._found, self._n_along = found, 0
+        if self._along:
+            self._along.begin(found)
         if n_behind is not None and self._draft and n < HORIZON:
             behind_s = 0.0
             if n_behind > 1:
                 behind_s = (self._draft.at(n_behind) - self._draft.at(1)) / _CATCH_UP
             self._behind_s = self._behind_s if n else behind_s
-            saved_s = self._saved_s(found, n_behind)
+            saved_s = self._along_s(n_behind)
             go = self._plan.going_on(n, p) + self._price * (saved_s - behind_s)
             if go > best:
                 best, choice = go, _DRAFT
             elif n == 0 and self._looks.is_due(self._loss_s() + behind_s) and self._may_pay():
                 self._is_look = True
-                self._n_along = 0
                 return "draft"
         if found is not None and (n_behind is None or self._may_be_alone(found, n_behind, choice)):
             a = self._acceptance[found.source].probability(found.confidence)
@@ -205,16 +144,15 @@ class AutoPlanner:
 
     def n_along(self) -> int:
         """Return how many of the tokens that are expected the draft reads with its guess."""
-        return self._n_along
+        return self._along.n if self._along and not self._is_look else 0
 
     def keeps(self, guess: Guess) -> bool:
         """Say whether a guess of the draft, once made, is worth a row of the target's decode."""
         n, p = len(self._path), self._p
         a = self._acceptance[guess.source].probability(guess.confidence)
         self._is_asked = True
-        if self._found:
-            agrees = guess.token == self._found.token
-            self._agreement.observe(self._found.confidence, agrees)
+        if self._along:
+            self._along.observe(guess)
         kept = self._is_look or p * a + self._best(n + 1, p * a) > self._stop[n]
         if kept:
             self._advance(a)
@@ -254,7 +192,7 @@ class AutoPlanner:
         self._last = self.width(done.n_drafted + 1)
         seconds = done.draft_s + done.target_s + done.host_s
         self._since_plan_s += seconds
-        self._n_rounds += 1
+        self._widths.observe()
         self._guard.observe(done, self._target.at(1))
         self._host_s += (done.host_s / (done.n_drafted + 1) - self._host_s) / _HOST_ROUNDS
         self._looks.observe(done, self._is_look, self._target.at(1))
@@ -275,8 +213,6 @@ class AutoPlanner:
         self._path: list[float] = []  # probability that guess 1, 2, ... and all before are right
         self._is_look = False
         self._seen = None
-        self._found = None
-        self._n_along = 0
         self._is_asked = False
 
     def _advance(self, a: float) -> None:
@@ -287,7 +223,7 @@ class AutoPlanner:
         """Return the plan that is worth most at the present price."""
         if not self._target.switch_s:
             return self._solved(np.arange(1, N_MAX + 1), HORIZON, _MARGIN)
-        return max((self._of_width(width) for width in _KEPT), key=self._value)
+        return max((self._of_width(width) for width in KEPT), key=self._value)
 
     def _make_plan(self) -> None:
         """Solve the stopping problem for the present costs and outlook.
@@ -298,21 +234,7 @@ class AutoPlanner:
         if not self._target.switch_s:
             self._plan = self._best_plan()
             return
-        at = _KEPT.index(int(self._plan.widths[0]))
-        self._turn = (self._turn + 1) % len(_KEPT)  # of those further off one at a time: they cost
-        self._plan = self._of_width(_KEPT[at])
-        kept, change = self._value(self._plan), self._price * self._target.switch_s
-        for other in {max(at - 1, 0), min(at + 1, len(_KEPT) - 1), self._turn} - {at}:
-            plan = self._of_width(_KEPT[other])
-            n_since = self._n_rounds - self._compared[other]
-            self._compared[other] = self._n_rounds
-            missed = self._missed[other] + (self._value(plan) - kept) * n_since
-            self._missed[other] = max(0.0, missed)
-            if missed > change:
-                self._plan, change = plan, missed
-        if self._plan.widths[0] != _KEPT[at]:
-            self._missed = [0.0] * len(_KEPT)
-            self._compared = [self._n_rounds] * len(_KEPT)
+        self._plan = self._widths.next(self._plan, self._of_width, self._value, self._change())
 
     def _of_width(self, least: int) -> Plan:
         """Return the plan for rounds that are padded to a width."""
@@ -332,6 +254,10 @@ class AutoPlanner:
         outlook = self._acceptance["draft"].outlook() if self._draft else None
         return solve(widths, stop, self._price, guess_s, outlook, horizon)
 
+    def _change(self) -> float:
+        """Return what a decode of another number of tokens than the last costs, in tokens."""
+        return self._price * self._target.switch_s
+
     def _value(self, plan: Plan) -> float:
         """Return what a round is worth before its first guess."""
         return max(float(plan.stop[0]), plan.go[0][-1] - self._price * self._behind_s)
@@ -345,20 +271,15 @@ class AutoPlanner:
         gain = self._plan.gain()
         return gain / (1.0 + gain)
 
-    def _saved_s(self, found: Guess | None, n_behind: int) -> float:
-        """Return what its next guesses cost the draft less; settle what it reads along."""
+    def _along_s(self, n_behind: int) -> float:
+        """Return what its next guesses cost the draft less than others, for what it reads along."""
         assert self._draft
         if n_behind == 0:  # this one was read along
             return self._draft.at(1) * (1.0 + _MARGIN)
-        if found is None or n_behind > _AT_HAND or self._ratios_of_rows is None:
+        if not self._along or n_behind > _AT_HAND:
             return 0.0
-        weights, rates = self._acceptance["draft"].outlook()
-        agreement = self._agreement.probability(found.confidence)
-        wanted = agreement * float(weights @ rates)  # the next guess too, after such a one
         n_most = min(HORIZON, self._n_max) - len(self._path) - 1
-        costs = self._draft, self._ratios_of_rows
-        self._n_along, saved_s = read_along(*costs, wanted, n_behind, n_most)
-        return saved_s
+        return self._along.settle(n_behind, n_most, self._acceptance["draft"].expected())
 
     def _may_be_alone(self, found: Guess, n_behind: int, choice: Choice) -> bool:
         """Say whether what is found may be taken without asking the draft.
@@ -367,7 +288,7 @@ class AutoPlanner:
         on as it did.
         """
         is_of_use = n_behind <= _AT_HAND and (self._is_asked or choice is _DRAFT)
-        if not is_of_use or self._ratios_of_rows is None:
+        if not is_of_use or not self._along:
             return True
         a = self._acceptance[found.source].probability(found.confidence)
         return n_behind > 0 and a >= _ALONE
@@ -389,10 +310,9 @@ class AutoPlanner:
     def _loss_s(self) -> float:
         """Return what a round with one guess of the draft is expected to lose."""
         assert self._draft
-        weights, rates = self._acceptance["draft"].outlook()
         extra_s = self._target.at(2) - self._target.at(1) + 2 * self._target.switch_s
         cost_s = (self._draft.at(1) + extra_s) * (1.0 + _MARGIN)
-        return cost_s - float(weights @ rates) / self._price
+        return cost_s - self._acceptance["draft"].expected() / self._price
 
     def _may_pay(self) -> bool:
         """Say whether drafting could pay if all guesses were right."""

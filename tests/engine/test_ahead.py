@@ -10,7 +10,8 @@ from specli.engine.cache import Cache
 from specli.engine.costs import CostCurve
 from specli.engine.decode import Decoder
 from specli.engine.drafters import ModelDrafter
-from specli.engine.planner import AutoPlanner, FixedPlanner
+from specli.engine.fixed import FixedPlanner
+from specli.engine.planner import AutoPlanner
 from specli.engine.types import Dist, End, Guess, Round, certain
 from specli.engine.verify import coupled
 from specli.errors import DecodeError

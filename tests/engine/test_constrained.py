@@ -13,7 +13,7 @@ from specli.engine.cache import Cache
 from specli.engine.constrained import ConstrainedLookup, ConstrainedSampler
 from specli.engine.decode import Decoder
 from specli.engine.drafters import ModelDrafter, NgramDrafter
-from specli.engine.planner import FixedPlanner
+from specli.engine.fixed import FixedPlanner
 from specli.engine.sampler import LogitSampler, of_draft
 from specli.engine.types import Dist, Lookup, Round, Row
 from specli.errors import DecodeError

@@ -8,7 +8,8 @@ import pytest
 
 from specli.engine.acceptance import GREEDY_RATES, TRUE_RATES, Acceptance
 from specli.engine.costs import CostCurve, ratios_of_rows
-from specli.engine.planner import AutoPlanner, FixedPlanner
+from specli.engine.fixed import FixedPlanner
+from specli.engine.planner import AutoPlanner
 from specli.engine.types import Guess, Planner, Round
 from tests.fakes import Clock, FakeModel, FakeSampler, make_decoder
 

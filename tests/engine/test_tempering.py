@@ -6,7 +6,7 @@ import pytest
 from specli.engine.cache import Cache
 from specli.engine.decode import Decoder
 from specli.engine.drafters import ModelDrafter
-from specli.engine.planner import FixedPlanner
+from specli.engine.fixed import FixedPlanner
 from specli.engine.sampler import LogitSampler, of_draft
 from specli.engine.tempering import TEMPERATURES, Tempering
 from specli.engine.types import Dist
