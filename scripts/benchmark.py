@@ -44,9 +44,9 @@ def main(
         list[str] | None,
         typer.Option(help="Run only this: plain, auto, fixed, peer or one name. Can be repeated."),
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of each to the end.")] = 1,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each on each prompt.")] = 1,
     seed: Annotated[int, typer.Option(min=0)] = 1,
-    full: Annotated[bool, typer.Option("--full", help="Run all settings to the end.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="All settings answer all prompts.")] = False,
     out: Annotated[
         Path, typer.Option(help="The records; what stands in them is not run again.")
     ] = ROOT / "docs/benchmarks/benchmark.jsonl",

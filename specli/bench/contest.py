@@ -1,4 +1,4 @@
-"""Who runs against whom, in which order, and which of many settings run to the end."""
+"""Who runs against whom, in which order, and which of many settings answer all prompts."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,8 +12,7 @@ from specli.bench.records import Foresight, Passes, Record, Run
 from specli.errors import UsageError
 
 Group: TypeAlias = Literal["plain", "auto", "fixed"]
-SCREEN_TOKENS = 64
-FINALISTS = {"fixed": 3, "peer": 4}  # how many of a group run to the end
+FINALISTS = {"fixed": 3, "peer": 4}  # how many of a group answer more than the first prompt
 PEER_N_MAX = (1, 3, 8, 12, 16)
 PEER_P_MIN = (0.0, 0.3, 0.5, 0.75)
 _T = TypeVar("_T")
@@ -39,7 +38,10 @@ AUTO = Contestant("auto", "auto", None, "model")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is compared on what. n_prompts: of each category. full: all settings run to the end."""
+    """What is compared on what.
+
+    n_prompts: of each category. full: all settings answer all of them, not only the first one.
+    """
 
     entries: tuple[Entry, ...]
     prompts: tuple[Prompt, ...]
@@ -51,32 +53,20 @@ class Plan:
     seed: int
     full: bool
 
-    def parts(self) -> Iterator[tuple[str, list[Prompt], float]]:
-        """Yield category, prompts and temperature of what is compared at once."""
+    def parts(self) -> Iterator[tuple[list[Prompt], float]]:
+        """Yield the prompts of a category and the temperature of what is compared at once."""
         for category, prompts in by_category(list(self.prompts), self.n_prompts):
             if category in self.categories:
                 for temperature in self.temperatures:
-                    yield category, prompts, temperature
-
-    def screened(self) -> list[Entry]:
-        """Return those of which a first, short pass says whether they run to the end."""
-        groups = {
-            group: [entry for entry in self.entries if entry.group == group] for group in FINALISTS
-        }
-        crowded = [group for group, some in groups.items() if len(some) > FINALISTS[group]]
-        return [] if self.full else [entry for group in crowded for entry in groups[group]]
-
-    def screen_tokens(self) -> int:
-        """Return how many tokens the first pass takes."""
-        return min(SCREEN_TOKENS, self.max_tokens)
+                    yield prompts, temperature
 
     def n_tokens(self) -> int:
         """Return how many tokens all runs want together."""
-        screened = self.screened()
-        n_out = sum(max(0, sum(e.group == g for e in screened) - n) for g, n in FINALISTS.items())
-        n_final = (len(self.entries) - n_out) * self.repeats * self.max_tokens
-        n_screen = len(screened) * self.screen_tokens()
-        return sum(n_screen + len(prompts) * n_final for _, prompts, _ in self.parts())
+        groups = [entry.group for entry in self.entries]
+        n_out = 0 if self.full else sum(max(0, groups.count(g) - n) for g, n in FINALISTS.items())
+        n_passes = [len(prompts) * self.repeats for prompts, _ in self.parts()]
+        n_runs = sum(n * len(groups) - (n - 1) * n_out for n in n_passes)
+        return n_runs * self.max_tokens
 
 
 class Runner(Protocol):
@@ -111,30 +101,21 @@ class Contest:
 
     def hold(self) -> None:
         """Run everything. Raises what the runner raises; all finished runs are written down."""
-        for category, prompts, temperature in self.plan.parts():
-            entries = self._screen(category, prompts[0], temperature)
+        for prompts, temperature in self.plan.parts():
+            entries = self.plan.entries
             for i, prompt in enumerate(prompts):
                 for repeat in range(self.plan.repeats):
-                    order = rotated(entries, i + repeat)
-                    n_tokens = self.plan.max_tokens
-                    runs = [self._run(e, prompt, temperature, n_tokens, repeat) for e in order]
+                    runs = [
+                        self._run(entry, prompt, temperature, repeat)
+                        for entry in rotated(entries, i + repeat)
+                    ]
+                    if not self.plan.full:
+                        entries = finalists(entries, runs)
                     if temperature == 0 and repeat == 0:
                         self._foresee([run for run in runs if run.contestant == PLAIN.name])
 
-    def _screen(self, category: str, prompt: Prompt, temperature: float) -> list[Entry]:
-        """Return those that run to the end, by a short pass of all on one prompt."""
-        n_tokens, screened = self.plan.screen_tokens(), self.plan.screened()
-        runs = [self._run(entry, prompt, temperature, n_tokens, 0) for entry in screened]
-        names = ranking(runs)
-        best: set[str] = set()
-        for group, n in FINALISTS.items():
-            of_group = {entry.name for entry in screened if entry.group == group}
-            best.update([name for name in names if name in of_group][:n])
-        return [e for e in self.plan.entries if e not in screened or e.name in best]
-
-    def _run(
-        self, entry: Entry, prompt: Prompt, temperature: float, max_tokens: int, repeat: int
-    ) -> Run:
+    def _run(self, entry: Entry, prompt: Prompt, temperature: float, repeat: int) -> Run:
+        max_tokens = self.plan.max_tokens
         self.on_run(f"{entry.name}: {prompt.id} at {temperature:g}", 0)
         key = self.runner.key(entry, prompt, temperature, max_tokens, repeat)
         done = next((r for r in self.records if isinstance(r, Run) and r.key == key), None)
@@ -176,6 +157,16 @@ def entries(ks: Sequence[int], peer: bool, only: Sequence[str]) -> tuple[Entry, 
                 "plain, auto, fixed, peer (where --peer is given), or one name as reports have it",
             )
     return tuple(e for e in known if not only or e.name in only or e.group in only)
+
+
+def finalists(entries: Sequence[Entry], runs: Sequence[Run]) -> tuple[Entry, ...]:
+    """Return those of a pass that answer the next prompt too: of a large group the fastest."""
+    names = ranking(runs)
+    out: set[str] = set()
+    for group, n in FINALISTS.items():
+        of_group = {entry.name for entry in entries if entry.group == group}
+        out.update([name for name in names if name in of_group][n:])
+    return tuple(entry for entry in entries if entry.name not in out)
 
 
 def rotated(items: Sequence[_T], by: int) -> list[_T]:

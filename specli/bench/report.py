@@ -7,7 +7,7 @@ from itertools import accumulate
 from statistics import median
 
 from specli.bench.clairvoyant import Costs, least_seconds
-from specli.bench.contest import AUTO, FINALISTS, PLAIN, SCREEN_TOKENS, mean, ranking, speeds
+from specli.bench.contest import AUTO, FINALISTS, PLAIN, mean, ranking, speeds
 from specli.bench.records import Foresight, Passes, Records, Run, Setup
 from specli.errors import UsageError
 from specli.text import human_size
@@ -57,7 +57,11 @@ def report(name: str, records: Records) -> str:
             f"## Temperature {temperature:g}",
             _table(_HEAD, map(_cells, [*rows, total(rows)])),
         ]
-        parts += ["Every contestant that ran to the end, t/s:", _all(here)]
+        parts += ["Every contestant that answered all prompts, t/s:", _all(here)]
+        if 0 < len(shared := answered_by_all(here)) < len(here):
+            some = " and ".join(f"{n} {group}" for group, n in FINALISTS.items())
+            told = f"The first prompt of each category told which settings did: the best {some}."
+            parts += [f"{told} On that one, t/s:", _all(shared)]
     if costs:
         parts += ["## What a pass costs", _passes(costs)]
     return "\n\n".join(parts) + "\n"
@@ -144,14 +148,6 @@ def gain(costs: Costs, foresight: Foresight) -> float:
 
 def _setup(setup: Setup, runs: Sequence[Run], most: int) -> list[str]:
     n_prompts = len({run.prompt_id for run in runs if run.max_tokens == most})
-    finalists = " and ".join(f"{n} ({group})" for group, n in FINALISTS.items())
-    chosen = (
-        f"Which settings of a large group ran to the end was decided for each category and"
-        f" temperature by {SCREEN_TOKENS} tokens of all of them on its first prompt: the best"
-        f" {finalists}."
-        if any(run.max_tokens < most for run in runs)
-        else "All settings that were run ran to the end; which these were, --only said."
-    )
     draft = ", ".join(f"{file.name} ({human_size(file.size_bytes)})" for file in setup.drafts)
     return [
         f"- Target: {setup.target.name} ({human_size(setup.target.size_bytes)})\n"
@@ -162,7 +158,7 @@ def _setup(setup: Setup, runs: Sequence[Run], most: int) -> list[str]:
         f"- {n_prompts} prompts, {most} tokens, no filters but the temperature",
         f"```\n{setup.command}\n```",
         "Each run loads its models anew and is timed from the end of the prompt to the last token."
-        f" A speed is the geometric mean over a category's prompts. {chosen}",
+        " A speed is the geometric mean over a category's prompts.",
         "The bound is the least time for the target's own greedy text when it is known beforehand"
         " how far each guess will be right, over the passes below. Its share is auto's gain over"
         " plain decoding divided by the bound's, so that a neighbour's load hits both."
@@ -198,6 +194,16 @@ def _all(runs: Sequence[Run]) -> str:
     names = sorted({run.contestant for run in runs}, key=_natural)
     lines = [(name, *(cell(name, category) for category in categories)) for name in names]
     return _table(("", *categories), [line for line in lines if set(line[1:]) != {"-"}])
+
+
+def answered_by_all(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs on those prompts that all contestants of a category answered."""
+    names: dict[str, set[str]] = {}
+    answered: dict[str, set[str]] = {}
+    for run in runs:
+        names.setdefault(run.category, set()).add(run.contestant)
+        answered.setdefault(run.prompt_id, set()).add(run.contestant)
+    return [run for run in runs if answered[run.prompt_id] == names[run.category]]
 
 
 def _natural(name: str) -> tuple[int, float, str]:

@@ -80,15 +80,14 @@ def hold(path: Path, runner: FakeRunner, plan: Plan = PLAN) -> list[tuple[str, i
     return told
 
 
-def test_the_best_of_a_short_pass_run_to_the_end(tmp_path: Path) -> None:
+def test_the_best_of_the_first_prompt_answer_the_others(tmp_path: Path) -> None:
     runner = FakeRunner()
     told = hold(tmp_path / "r.jsonl", runner)
-    screened = [call for call in runner.calls if call[2] == 64]
-    assert len(screened) == (5 + 20) * 2
-    assert {prompt for _, prompt, _ in screened} == {"code-1"}
-    final = {name for name, _, n in runner.calls if n == 200}
-    assert {name for name in final if "peer" not in name} == {"plain", "auto", "k=3", "k=4", "k=6"}
-    assert {name for name in final if "peer" in name} == {
+    first = [name for name, prompt, _ in runner.calls if prompt == "code-1"]
+    assert len(first) == (2 + 5 + 20) * 2
+    others = {name for name, prompt, _ in runner.calls if prompt == "code-2"}
+    assert others == {
+        *("plain", "auto", "k=3", "k=4", "k=6"),
         *("peer n_max=16 p_min=0.75", "peer n_max=16 p_min=0.5"),
         *("peer n_max=16 p_min=0.3", "peer n_max=12 p_min=0.75"),
     }
@@ -140,7 +139,10 @@ def test_the_page_tells_who_won(tmp_path: Path) -> None:
     assert "| geometric mean | 10.00 | 20.00 | 2.00 |  | 16.00 | 1.25 |  | 12.35 | 1.62 |" in page
     assert "run it" in page
     assert "| of one row | 1.00 | 1.00 | 1.00 |" in page
-    assert "k=2 |" not in page
+    complete, first = page.split("On that one, t/s:")[0], page.split("On that one, t/s:")[1]
+    assert "k=2 |" not in complete
+    assert "| k=2 | 12.00 |" in first
+    assert page.count("On that one") == 2  # at each temperature
 
 
 def test_the_page_leaves_open_what_did_not_run(tmp_path: Path) -> None:
