@@ -12,7 +12,7 @@ from specli.bench.records import Foresight, Passes, Record, Run
 from specli.errors import UsageError
 
 Group: TypeAlias = Literal["plain", "auto", "fixed"]
-FINALISTS = {"fixed": 3, "peer": 4}  # how many of a group answer more than the first prompt
+FINALISTS = {"fixed": 2, "peer": 3}  # how many of a group answer more than the first prompt
 PEER_N_MAX = (1, 3, 8, 12, 16)
 PEER_P_MIN = (0.0, 0.3, 0.5, 0.75)
 _T = TypeVar("_T")

@@ -87,9 +87,8 @@ def test_the_best_of_the_first_prompt_answer_the_others(tmp_path: Path) -> None:
     assert len(first) == (2 + 5 + 20) * 2
     others = {name for name, prompt, _ in runner.calls if prompt == "code-2"}
     assert others == {
-        *("plain", "auto", "k=3", "k=4", "k=6"),
-        *("peer n_max=16 p_min=0.75", "peer n_max=16 p_min=0.5"),
-        *("peer n_max=16 p_min=0.3", "peer n_max=12 p_min=0.75"),
+        *("plain", "auto", "k=4", "k=6", "peer n_max=16 p_min=0.75"),
+        *("peer n_max=16 p_min=0.5", "peer n_max=12 p_min=0.75"),
     }
     assert sum(n for _, n in told) == PLAN.n_tokens()
 
