@@ -1,6 +1,7 @@
 """Where guesses come from: a draft model, or the text itself."""
 
 from collections.abc import Iterator, Sequence
+from heapq import nlargest
 from itertools import takewhile
 
 import numpy as np
@@ -159,7 +160,8 @@ class NgramDrafter:
     """Guess that what followed the last few tokens before will follow them again.
 
     Prompt lookup decoding, with counts: of the longest n-gram that ends the context and occurred
-    before, the most frequent follower, of equally frequent ones the latest. Costs a few dictionary
+    before, the most frequent follower, of equally frequent ones the latest; but where a text is
+    copied that resembles itself, the follower of by far the longest match. Costs a few dictionary
     look-ups a token, however long the text is.
     """
 
@@ -186,11 +188,14 @@ class NgramDrafter:
         for n in self._sizes:
             followers = self._followers.get(tuple(context[-n:]))
             if followers and len(context) >= n:
-                token, (count, at) = max(followers.items(), key=_frequency)
-                n_seen = sum(count for count, _ in followers.values())
-                length = n + self._n_more(context, at, n)
+                likely = nlargest(_N_RIVALS, followers.items(), key=_frequency)
+                lengths = {token: n + self._n_more(context, at, n) for token, (_, at) in likely}
+                least = max(lengths.values()) - _LEAD
+                token, (count, at) = next(one for one in likely if lengths[one[0]] > least)
+                n_beaten = sum(count for one, (count, _) in likely if lengths[one] <= least)
+                n_seen = sum(count for count, _ in followers.values()) - n_beaten
                 rates = _COPIED if at < self._n_prompt else _REPEATED
-                confidence = _confidence(rates, length, count / n_seen)
+                confidence = _confidence(rates, lengths[token], count / n_seen)
                 return Guess(token, None, confidence, self.name)
         return None
 
@@ -214,6 +219,10 @@ class NgramDrafter:
 
 
 _LONGEST = 32
+# Followers whose match is so many tokens shorter than the longest do not count: in edited files the
+# one of the longest match was right in 6 of 6 cases, the most frequent one in none.
+_LEAD = 16
+_N_RIVALS = 8  # followers that are looked at
 # Acceptance by the length of the match, where it was always followed by the same token: what is
 # copied from the prompt goes on for long, what repeats the answer's own form soon has other values.
 _COPIED = (32, 0.99), (16, 0.97), (8, 0.95), (4, 0.7), (2, 0.5), (1, 0.25)

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-HORIZON = 24  # most guesses of a model that are planned for
+from specli.engine.costs import N_MAX
+
+HORIZON = N_MAX - 1  # most guesses that are planned for
 _N_STEPS = 32
 _GRID = np.linspace(0.0, 1.0, _N_STEPS + 1)  # probabilities that all guesses so far are right
 

@@ -45,6 +45,16 @@ def test_a_copy_of_the_prompt_is_surer_than_a_repetition_of_the_answer(n_before:
     assert of_prompt.confidence > 0.9 > of_answer.confidence
 
 
+def test_a_text_that_resembles_itself_is_copied_on_from_where_it_was() -> None:
+    drafter = NgramDrafter()
+    form, other = list(range(50, 59)), [3, *range(50, 59)]
+    drafter.prefill([*ONCE, *form, 7, *other, 8, 4, *other, 8, 5, *other, 9])
+    copied = guess(drafter, [*ONCE, *form])
+    assert copied.token == 7
+    assert copied.confidence > 0.9  # the others, whose match is short, do not count
+    assert guess(drafter, [2, *form]).token == 8
+
+
 def test_an_answer_is_part_of_the_next_prompt() -> None:
     drafter = NgramDrafter()
     drafter.prefill([1])

@@ -137,7 +137,7 @@ def round_of(
 ) -> int:
     """Play one round in which the draft offers guesses; return how many the planner took."""
     guesses: list[Guess] = []
-    planner.begin(16)
+    planner.begin(max(16, len(confidences)))
     for i, confidence in enumerate(confidences):
         if planner.choose(None, 1) != "draft":
             break
@@ -166,6 +166,13 @@ def test_it_stops_where_the_draft_is_unsure_and_goes_on_where_it_is_sure() -> No
     for _ in range(40):
         round_of(planner, [0.97, 0.97, 0.97, 0.3, 0.3], right=3)
     assert round_of(planner, [0.999] * 12, right=12) > round_of(planner, [0.97, 0.1], right=1)
+
+
+def test_a_draft_that_is_always_right_guesses_as_many_as_a_decode_takes() -> None:
+    planner = auto(FLAT, {1: 0.02})
+    for _ in range(20):
+        n = round_of(planner, [1.0] * 63, right=63)
+    assert n == 63
 
 
 def test_off_is_looked_at_again_and_drafting_comes_back(clock: Clock) -> None:
