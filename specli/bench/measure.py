@@ -1,7 +1,7 @@
 """Runs contestants on this machine, and measures what passes cost on it."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -19,7 +19,7 @@ from specli.bench.prompts import Prompt
 from specli.bench.records import Foresight, Passes, Rounds, Run, columns
 from specli.chat import ChatTemplate, Done, Message
 from specli.engine.costs import N_MAX
-from specli.engine.types import Round
+from specli.engine.types import Round, Row
 from specli.errors import ModelError
 from specli.models.store import Located
 from specli.settings import SamplingSettings, Settings
@@ -107,15 +107,10 @@ class Machine:
         """Find out how far the guesses at each position of a plain run are right."""
         tokens = self._tokens(plain)
         prompt, answer = tokens[: plain.prompt_n], tokens[plain.prompt_n :]
-        right: list[bool] = []
         with ExitStack() as stack:
             draft = self._context(stack, self.draft, N_MAX, mapped=False)
-            _evaluate(draft, prompt[:-1])
-            while len(right) < len(answer):
-                at = len(prompt) - 1 + len(right)
-                step = tokens[at : min(at + N_MAX, len(tokens) - 1)]
-                guesses = draft.decode(step, len(step)).argmax(axis=1)
-                right += [bool(g == t) for g, t in zip(guesses, tokens[at + 1 :], strict=False)]
+            rows = rows_after(draft, tokens, len(prompt) - 1)
+            right = [bool(row.argmax() == token) for row, token in zip(rows, answer, strict=True)]
         return Foresight(
             plain.category,
             plain.prompt_id,
@@ -191,6 +186,17 @@ def render(target: Path, prompts: Sequence[Prompt]) -> dict[str, tuple[str, int]
         template = ChatTemplate(model.chat_template, bos, eos)
         texts = {p.id: template.render([Message("user", p.text)]) for p in prompts}
         return {name: (text, len(vocabulary.tokenize(text))) for name, text in texts.items()}
+
+
+def rows_after(context: LlamaContext, tokens: Sequence[int], first: int) -> Iterator[Row]:
+    """Yield the logits after each token of a text but the last, from position `first` on.
+
+    Each (n_vocab,), to be looked at before the next one is asked for. The context has to be empty.
+    """
+    _evaluate(context, tokens[:first])
+    for at in range(first, len(tokens) - 1, context.n_rows):
+        step = tokens[at : min(at + context.n_rows, len(tokens) - 1)]
+        yield from context.decode(step, len(step))
 
 
 def _evaluate(context: LlamaContext, tokens: Sequence[int]) -> None:

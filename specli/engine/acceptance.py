@@ -18,7 +18,8 @@ GREEDY_RATES = (0.29, 0.46, 0.52, 0.62, 0.77, 0.88, 0.93, 0.99, 0.996, 0.999)
 DRAWN_RATES = (0.43, 0.51, 0.57, 0.64, 0.7, 0.8, 0.87, 0.96, 0.993, 0.999)
 # How often such confidences come from that draft.
 _OUTLOOK = np.array([0.05, 0.07, 0.08, 0.08, 0.07, 0.07, 0.06, 0.06, 0.06, 0.4])
-_PRIOR_VOTES = 10.0  # guesses that the prior is worth: of each bin, and of which bin comes
+_PRIOR_VOTES = 10.0  # guesses of a bin that its first rate is worth
+_OUTLOOK_VOTES = 20.0  # guesses that the first idea is worth of which bin comes
 _MEMORY = 0.97  # what is left of a bin's votes after each new one of them
 _SEEN_MEMORY = 0.99
 _LEAST_STEP = 0.05
@@ -50,7 +51,7 @@ class Acceptance:
         self._n_judged = 0
         self._bias = 0.0
         self._prior = [log(rate / (1.0 - rate)) for rate in rates]  # logits
-        self._seen = _PRIOR_VOTES * _OUTLOOK
+        self._seen = _OUTLOOK_VOTES * _OUTLOOK
         if learned:
             both = np.array([learned["logits"], learned["outlook"]], np.float64)
             is_sound = both.shape == (2, N_BINS) and bool(np.isfinite(both).all())
@@ -59,7 +60,7 @@ class Acceptance:
             both[0] = np.clip(both[0], -_MOST, _MOST)
             logits, outlook = _KEPT * both + (1.0 - _KEPT) * np.array([self._prior, _OUTLOOK])
             self._prior = logits.tolist()
-            self._seen = _PRIOR_VOTES * outlook
+            self._seen = _OUTLOOK_VOTES * outlook
 
     def probability(self, confidence: float) -> float:
         """Return how likely a guess is to be accepted."""

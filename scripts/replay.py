@@ -1,0 +1,186 @@
+"""Replay recorded answers in virtual time, or record them."""
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from scripts.command import run
+from scripts.virtual_time import GREEDY, Curves, Trace, least, plain_seconds, seconds_of
+from specli.backend.context import ContextSettings, LlamaContext
+from specli.backend.model import LlamaModel
+from specli.bench.contest import mean
+from specli.bench.measure import N_CTX, render, rows_after
+from specli.bench.prompts import load_prompts
+from specli.bench.record_files import load
+from specli.engine.costs import N_MAX
+from specli.engine.sampler import LogitSampler, of_draft
+from specli.engine.tempering import Tempering
+from specli.errors import UsageError
+
+FOLDER = Path(__file__).parent.parent / "docs/benchmarks"
+TRACES, CURVES = FOLDER / "replay-traces.jsonl", FOLDER / "replay-curves.jsonl"
+KS = 1, 2, 3, 4, 6, 8, 12, 16
+_HEAD = "category", "auto / plain", "best k", "auto / best k", "share of the bound"
+SIZES = *range(1, 9), 10, 12, 16, 20, 24, 32, 48, N_MAX
+_N_TIMES, _N_BEFORE = 7, 200
+
+
+def main(
+    traces: Annotated[
+        Path, typer.Option(help="Answers, and what a draft guesses of them.")
+    ] = TRACES,
+    curves: Annotated[Path, typer.Option(help="What decodes cost, a machine a line.")] = CURVES,
+    of: Annotated[
+        Path | None, typer.Option(help="Records whose plain greedy answers become traces.")
+    ] = None,
+    measure: Annotated[str, typer.Option(help="Measure a curve; its name.")] = "",
+    target: Annotated[Path | None, typer.Option(help="The model that answered.")] = None,
+    draft: Annotated[Path | None, typer.Option(help="The model that guesses.")] = None,
+    threads: Annotated[int, typer.Option(min=1)] = 2,
+) -> None:
+    """Replay recorded answers in virtual time; with --of or --measure, record something first."""
+    if (of or measure) and not (target and draft):
+        raise UsageError("--target and --draft are wanted", "the pair that answered")
+    if of and target and draft:
+        lines = [json.dumps(asdict(trace)) for trace in recorded(of, target, draft, threads)]
+        traces.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    if measure and target and draft:
+        with curves.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(measured(measure, target, draft, threads))) + "\n")
+    found = load_traces(traces)
+    for machine in load_curves(curves):
+        for temperature in sorted({trace.temperature for trace in found}):
+            print(f"\n## {machine.name}, temperature {temperature:g}\n")
+            some = [trace for trace in found if trace.temperature == temperature]
+            print("\n".join(table(some, machine)))
+
+
+def load_traces(path: Path = TRACES) -> list[Trace]:
+    """Return the traces of a file."""
+    return [
+        Trace(*(line[key] for key in _NAMES), *(tuple(line[key]) for key in _COLUMNS))
+        for line in _lines(path)
+    ]
+
+
+def load_curves(path: Path = CURVES) -> list[Curves]:
+    """Return the curves of a file."""
+    return [
+        Curves(line["name"], *({int(n): s for n, s in line[key].items()} for key in _KINDS))
+        for line in _lines(path)
+    ]
+
+
+_NAMES = "prompt_id", "category", "temperature"
+_COLUMNS = "prompt", "answer", "guesses", "confidences"
+_KINDS = "target_s", "draft_s", "draft_rows_s"
+
+
+def _lines(path: Path) -> Iterator[Any]:
+    return map(json.loads, path.read_text(encoding="utf-8").splitlines())
+
+
+def table(traces: Iterable[Trace], curves: Curves) -> list[str]:
+    """Return a table of what auto gains: a row for each category, and the geometric means."""
+    by_category: dict[str, list[Trace]] = {}
+    for trace in traces:
+        by_category.setdefault(trace.category, []).append(trace)
+    rows = {category: gains(some, curves) for category, some in by_category.items()}
+    lines = [f"| {' | '.join(_HEAD)} |", "| --- " * len(_HEAD) + "|"]
+    for category, (best, numbers) in rows.items():
+        lines.append(_line(category, str(best), numbers))
+    means = [
+        mean(column) for column in zip(*(numbers for _, numbers in rows.values()), strict=True)
+    ]
+    return [*lines, _line("geometric mean", "", means)]
+
+
+def _line(name: str, best: str, numbers: Sequence[float]) -> str:
+    plain, fixed, bound = (f"{number:.3f}" for number in numbers)
+    return f"| {name} | {plain} | {best} | {fixed} | {bound} |"
+
+
+def gains(traces: Sequence[Trace], curves: Curves) -> tuple[int, tuple[float, float, float]]:
+    """Return the best k, and how auto compares with plain decoding, with that k, with the bound."""
+    fixed = {k: mean(seconds_of(trace, curves, k) for trace in traces) for k in KS}
+    best = min(fixed, key=lambda k: fixed[k])
+    auto = mean(seconds_of(trace, curves, None) for trace in traces)
+    plain = mean(plain_seconds(trace, curves) for trace in traces)
+    bound = mean(least(trace, curves) for trace in traces)
+    return best, (plain / auto, fixed[best] / auto, bound / auto)
+
+
+def recorded(path: Path, target: Path, draft: Path, threads: int) -> Iterator[Trace]:
+    """Yield what a draft guesses of the plain answers in a file of records."""
+    texts, rng = render(target, load_prompts()), np.random.default_rng(1)
+    with ExitStack() as stack:
+        judge, guesser = (_context(stack, file, threads) for file in (target, draft))
+        vocabulary = stack.enter_context(LlamaModel(target, vocabulary_only=True)).vocabulary
+        for done in load(path).runs():
+            if not done.answer:
+                continue
+            prompt = tuple(vocabulary.tokenize(texts[done.prompt_id][0]))
+            tokens = [*prompt, *done.answer]
+            judge.truncate(0)
+            guesser.truncate(0)
+            sampling = replace(GREEDY, temperature=done.temperature)
+            q_of = LogitSampler(of_draft(sampling), vocabulary.n_tokens)
+            if done.temperature:
+                q_of.warm(done.temperature * Tempering().factor)
+            p_of = LogitSampler(sampling, vocabulary.n_tokens)
+            rows = (rows_after(model, tokens, len(prompt) - 1) for model in (guesser, judge))
+            found = []
+            for token, draft_row, row in zip(done.answer, *rows, strict=True):
+                q = q_of.dist(draft_row[: vocabulary.n_tokens], tokens)
+                best = int(q.weights.argmax())
+                guess = int(q.ids[best])
+                if done.temperature:
+                    p = p_of.dist(row[: vocabulary.n_tokens], tokens)
+                    is_right = rng.random() * p.prob(token) < q.prob(token)
+                    guess = token if is_right else -1
+                found.append((guess, round(float(q.weights[best]) / q.total, 4)))
+            guesses, confidences = zip(*found, strict=True)
+            columns = prompt, done.answer, guesses, confidences
+            yield Trace(done.prompt_id, done.category, done.temperature, *columns)
+
+
+def measured(name: str, target: Path, draft: Path, threads: int) -> Curves:
+    """Return what decodes cost on this machine, all in turn; medians."""
+    with ExitStack() as stack:
+        answers, guesses = (_context(stack, path, threads) for path in (target, draft))
+        for model in (answers, guesses):
+            model.decode([0] * _N_BEFORE, 0)
+        kinds = (answers, N_MAX), (guesses, 1), (guesses, N_MAX)
+        taken: list[dict[int, list[float]]] = [{n: [] for n in SIZES} for _ in kinds]
+        for _ in range(_N_TIMES):
+            for n in SIZES:
+                for times, (model, n_rows) in zip(taken, kinds, strict=True):
+                    times[n].append(_timed(model, n, min(n, n_rows)))
+    return Curves(name, *({n: round(median(s), 4) for n, s in times.items()} for times in taken))
+
+
+def _timed(model: LlamaContext, n: int, n_rows: int) -> float:
+    """Return the seconds of a decode of n tokens after a text, which is left as it was."""
+    started = time.perf_counter()
+    model.decode([0] * n, n_rows)
+    seconds = time.perf_counter() - started
+    model.truncate(_N_BEFORE)
+    return seconds
+
+
+def _context(stack: ExitStack, path: Path, threads: int) -> LlamaContext:
+    model = stack.enter_context(LlamaModel(path))
+    return stack.enter_context(LlamaContext(model, ContextSettings(N_CTX, N_MAX, threads)))
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
