@@ -40,7 +40,7 @@ def main(
     ] = TRACES,
     curves: Annotated[Path, typer.Option(help="What decodes cost, a machine a line.")] = CURVES,
     of: Annotated[
-        Path | None, typer.Option(help="Records whose plain greedy answers become traces.")
+        Path | None, typer.Option(help="Records whose plain answers become traces.")
     ] = None,
     measure: Annotated[str, typer.Option(help="Measure a curve; its name.")] = "",
     target: Annotated[Path | None, typer.Option(help="The model that answered.")] = None,

@@ -32,8 +32,10 @@ _N_ROWS = 64
 class Trace:
     """A target's answer, and what a draft guesses at each of its tokens.
 
-    prompt, answer: tokens. guesses: the draft's token, (len(answer),), the likeliest at temperature
-    0, else the answer's as often as it would have been accepted; confidences: of the likeliest.
+    prompt, answer: tokens. guesses: the draft's token, (len(answer),): the likeliest at temperature
+    0, else the answer's with the probability that a guess would have become it, min(1, q / p), and
+    -1 otherwise. confidences: the draft's largest probability. Block verification, which accepts
+    a little more, is not looked at.
     """
 
     prompt_id: str

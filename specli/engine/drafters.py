@@ -1,6 +1,6 @@
 """Where guesses come from: a draft model, or the text itself."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
 from itertools import takewhile
 
@@ -188,15 +188,7 @@ class NgramDrafter:
         for n in self._sizes:
             followers = self._followers.get(tuple(context[-n:]))
             if followers and len(context) >= n:
-                likely = nlargest(_N_RIVALS, followers.items(), key=_frequency)
-                lengths = {token: n + self._n_more(context, at, n) for token, (_, at) in likely}
-                least = max(lengths.values()) - _LEAD
-                token, (count, at) = next(one for one in likely if lengths[one[0]] > least)
-                n_beaten = sum(count for one, (count, _) in likely if lengths[one] <= least)
-                n_seen = sum(count for count, _ in followers.values()) - n_beaten
-                rates = _COPIED if at < self._n_prompt else _REPEATED
-                confidence = _confidence(rates, lengths[token], count / n_seen)
-                return Guess(token, None, confidence, self.name)
+                return self._likeliest(context, n, followers)
         return None
 
     def observe(self, history: Sequence[int], n_new: int) -> None:
@@ -208,6 +200,24 @@ class NgramDrafter:
                     count, _ = followers.get(history[at], (0, 0))
                     followers[history[at]] = count + 1, at
         self._text.extend(history[len(self._text) :])
+
+    def _likeliest(
+        self, context: Sequence[int], n: int, followers: Mapping[int, tuple[int, int]]
+    ) -> Guess:
+        """Return the most frequent follower, but of those whose match is not far from the longest.
+
+        Only where n is the largest may a match have such a lead.
+        """
+        n_rivals = _N_RIVALS if n == self._sizes[0] else 1
+        likely = nlargest(n_rivals, followers.items(), key=_frequency)
+        lengths = {token: n + self._n_more(context, at, n) for token, (_, at) in likely}
+        least = max(lengths.values()) - _LEAD
+        token, (count, at) = next(rival for rival in likely if lengths[rival[0]] > least)
+        n_beaten = sum(count for rival, (count, _) in likely if lengths[rival] <= least)
+        n_seen = sum(count for count, _ in followers.values()) - n_beaten
+        rates = _COPIED if at < self._n_prompt else _REPEATED
+        confidence = _confidence(rates, lengths[token], count / n_seen)
+        return Guess(token, None, confidence, self.name)
 
     def _n_more(self, context: Sequence[int], at: int, n: int) -> int:
         """Return how many tokens before an n-gram match as well, as far as it matters."""

@@ -1,6 +1,7 @@
 """What rounds of guesses are worth: a problem of optimal stopping, solved backwards."""
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,8 @@ from specli.engine.costs import N_MAX
 
 HORIZON = N_MAX - 1  # most guesses that are planned for
 _N_STEPS = 32
+# How often confidences of each bin come, and their acceptance, (n_bins,) each.
+Outlook: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 _GRID = np.linspace(0.0, 1.0, _N_STEPS + 1)  # probabilities that all guesses so far are right
 
 
@@ -32,23 +35,19 @@ class Plan:
         below = min(int(at), _N_STEPS - 1)
         return values[below] + (at - below) * (values[below + 1] - values[below])
 
-    def gain(self) -> float:
-        """Return what a first guess and those after it are worth more than none, 0 at least."""
-        return max(0.0, self.go[0][-1] - float(self.stop[0]))
-
 
 def solve(
     widths: NDArray[np.int_],
     stop: NDArray[np.float64],
     price: float,
     guess_s: float,
-    outlook: tuple[NDArray[np.float64], NDArray[np.float64]] | None,
+    outlook: Outlook | None,
     horizon: int,
 ) -> Plan:
     """Return the plan by which a model's guesses are bought, up to the horizon.
 
-    price: tokens that a second is worth. guess_s: seconds that a guess takes. outlook: how often
-    confidences of each bin come, and their acceptance, (n_bins,) each; None where no model guesses.
+    price: tokens that a second is worth. guess_s: seconds that a guess takes. outlook: None
+    where no model guesses.
     """
     go = np.full((HORIZON + 1, len(_GRID)), -np.inf)
     n_right = np.zeros(len(_GRID))  # guesses that will be right, beyond those so far

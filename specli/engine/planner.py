@@ -13,7 +13,7 @@ from specli.engine.along import Along
 from specli.engine.costs import N_MAX, WIDTHS, CostCurve
 from specli.engine.guard import Guard
 from specli.engine.looks import Looks
-from specli.engine.plan import HORIZON, Plan, solve
+from specli.engine.plan import HORIZON, Outlook, Plan, solve
 from specli.engine.reading import Reading
 from specli.engine.types import Choice, Costs, Guess, Round
 from specli.engine.widths import KEPT, Widths
@@ -64,6 +64,7 @@ class AutoPlanner:
         self._looks = Looks()
         self._reading = Reading()
         self._waits = False  # whether the draft does not read the prompt so far
+        self._share = 0.0  # of plain decoding's time, that it is expected to save in this answer
         self._since_plan_s = 0.0
         self._guard = Guard()
         self._plain = False  # whether this round has to be
@@ -85,6 +86,7 @@ class AutoPlanner:
         self._looks.begin()
         self._reading.begin()
         self._waits = False
+        self._share = self._expected_share() if self._draft else 0.0
 
     def reads(self, n_unread: int, n_left: int) -> bool:
         """Say whether it pays that the draft reads the prompt.
@@ -92,7 +94,7 @@ class AutoPlanner:
         On a GPU it always does: large batches are read many times as fast as T(N_MAX) tells.
         """
         assert self._draft
-        worth = n_left, self._target.at(1), self._saved()
+        worth = n_left, self._target.at(1), self._share
         on_gpu = self._target.switch_s > 0.0
         self._waits = not (on_gpu or self._reading.pays(self._draft.at(n_unread), *worth))
         return not self._waits
@@ -198,7 +200,7 @@ class AutoPlanner:
         self._looks.observe(done, self._is_look, self._target.at(1))
         self._reading.observe(len(done.tokens))
         if self._waits and not self._plain:
-            self._reading.miss(len(done.tokens), self._target.at(1), self._saved())
+            self._reading.miss(len(done.tokens), self._target.at(1), self._share)
         for guess, token in zip(done.guesses, done.tokens, strict=False):
             self._acceptance[guess.source].observe(guess.confidence, guess.token == token)
         if self._seen and len(done.tokens) > done.n_drafted:
@@ -245,13 +247,23 @@ class AutoPlanner:
             plan.stop[0] *= 1.0 - _WIDE_MARGIN
         return plan
 
-    def _solved(self, widths: NDArray[np.int_], horizon: int, margin: float = 0.0) -> Plan:
-        """Return the plan for some widths, guesses of the draft being bought up to the horizon."""
+    def _solved(
+        self,
+        widths: NDArray[np.int_],
+        horizon: int,
+        margin: float = 0.0,
+        outlook: Outlook | None = None,
+    ) -> Plan:
+        """Return the plan for some widths, guesses of the draft being bought up to the horizon.
+
+        outlook: of the draft's guesses; None for what was learned of them.
+        """
         seconds = self._target.seconds()[widths]
         seconds[widths > widths[0]] += self._target.switch_s  # for the way back
         stop = -self._price * (seconds + np.arange(1, N_MAX + 1) * self._host_s)
         guess_s = self._draft.at(1) * (1.0 + margin) if self._draft else 0.0
-        outlook = self._acceptance["draft"].outlook() if self._draft else None
+        if self._draft and outlook is None:
+            outlook = self._acceptance["draft"].outlook()
         return solve(widths, stop, self._price, guess_s, outlook, horizon)
 
     def _change(self) -> float:
@@ -262,14 +274,19 @@ class AutoPlanner:
         """Return what a round is worth before its first guess."""
         return max(float(plan.stop[0]), plan.go[0][-1] - self._price * self._behind_s)
 
-    def _saved(self) -> float:
-        """Return what share of plain decoding's time the draft is expected to save.
+    def _expected_share(self) -> float:
+        """Return what share of plain decoding's time the draft is expected to save in an answer.
 
-        A round that brings r tokens in the time of one is worth r - 1 more than a plain one, where
-        time is priced at that very rate.
+        In some texts it is certain of nearly all, and nothing tells which before it has read one.
+        As many texts as guesses are taken for such: two of five at first, as measured.
         """
-        gain = self._plan.gain()
-        return gain / (1.0 + gain)
+        assert self._draft
+        weights, rates = self._acceptance["draft"].outlook()
+        certain = np.eye(len(weights))[-1], rates
+        plan = self._solved(np.arange(1, N_MAX + 1), HORIZON, _MARGIN, certain)
+        plain_s = self._target.at(1)
+        usual, most = (max(0.0, 1.0 - 1.0 / (p.rate * plain_s)) for p in (self._plan, plan))
+        return usual + float(weights[-1]) * max(0.0, most - usual)
 
     def _along_s(self, n_behind: int) -> float:
         """Return what its next guesses cost the draft less than others, for what it reads along."""

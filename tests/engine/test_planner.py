@@ -6,7 +6,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from specli.engine.acceptance import GREEDY_RATES, TRUE_RATES, Acceptance
+from specli.engine.acceptance import DRAWN_RATES, GREEDY_RATES, TRUE_RATES, Acceptance
 from specli.engine.costs import CostCurve, ratios_of_rows
 from specli.engine.fixed import FixedPlanner
 from specli.engine.planner import AutoPlanner
@@ -278,6 +278,20 @@ def test_what_is_found_needs_no_draft_that_is_far_behind_or_of_no_use() -> None:
     assert useless.choose(found(0.7), 1) == "found"
     planner.begin(16)
     assert planner.choose(found(0.999), 1) == "found"  # a long copy
+
+
+def test_a_draft_reads_a_prompt_for_the_texts_of_which_it_is_certain() -> None:
+    acceptance = {"draft": Acceptance(DRAWN_RATES), "ngram": Acceptance(TRUE_RATES)}
+    busy = {1: 0.08, 2: 0.16, 3: 0.19, 4: 0.22, 8: 0.3, 16: 0.34, 64: 0.9}  # usual texts gain 14 %
+    planner = AutoPlanner(CostCurve(busy), CostCurve({1: 0.0126, 64: 0.4}), acceptance)
+    planner.begin_answer()
+    assert planner.reads(483, 200)  # takes 3 of 16 seconds
+    planner.begin_answer()
+    assert not planner.reads(483, 10)  # nothing can pay for it there
+    for _ in range(300):
+        round_of(planner, [0.1], right=0)  # it is never certain, nor right
+    planner.begin_answer()
+    assert not planner.reads(483, 200)
 
 
 def test_fixed_takes_k_of_the_draft() -> None:
