@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -14,11 +13,11 @@ import numpy as np
 import typer
 
 from scripts.command import run
-from scripts.virtual_time import GREEDY, Curves, Trace, least, plain_seconds, seconds_of
+from scripts.virtual_time import GREEDY, Curves, Trace, least, seconds_of
 from specli.backend.context import ContextSettings, LlamaContext
 from specli.backend.model import LlamaModel
 from specli.bench.contest import mean
-from specli.bench.measure import N_CTX, render, rows_after
+from specli.bench.measure import N_CTX, render, rows_after, timed
 from specli.bench.prompts import load_prompts
 from specli.bench.record_files import load
 from specli.engine.costs import N_MAX
@@ -31,7 +30,7 @@ TRACES, CURVES = FOLDER / "replay-traces.jsonl", FOLDER / "replay-curves.jsonl"
 KS = 1, 2, 3, 4, 6, 8, 12, 16
 _HEAD = "category", "auto / plain", "best k", "auto / best k", "share of the bound"
 SIZES = *range(1, 9), 10, 12, 16, 20, 24, 32, 48, N_MAX
-_N_TIMES, _N_BEFORE = 7, 200
+_N_TIMES, _BEFORE = 7, [0] * 200
 
 
 def main(
@@ -114,7 +113,7 @@ def gains(traces: Sequence[Trace], curves: Curves) -> tuple[int, tuple[float, fl
     fixed = {k: mean(seconds_of(trace, curves, k) for trace in traces) for k in KS}
     best = min(fixed, key=lambda k: fixed[k])
     auto = mean(seconds_of(trace, curves, None) for trace in traces)
-    plain = mean(plain_seconds(trace, curves) for trace in traces)
+    plain = mean(seconds_of(trace, curves, 0) for trace in traces)
     bound = mean(least(trace, curves) for trace in traces)
     return best, (plain / auto, fixed[best] / auto, bound / auto)
 
@@ -158,23 +157,14 @@ def measured(name: str, target: Path, draft: Path, threads: int) -> Curves:
     with ExitStack() as stack:
         answers, guesses = (_context(stack, path, threads) for path in (target, draft))
         for model in (answers, guesses):
-            model.decode([0] * _N_BEFORE, 0)
+            model.decode(_BEFORE, 0)
         kinds = (answers, N_MAX), (guesses, 1), (guesses, N_MAX)
         taken: list[dict[int, list[float]]] = [{n: [] for n in SIZES} for _ in kinds]
         for _ in range(_N_TIMES):
             for n in SIZES:
                 for times, (model, n_rows) in zip(taken, kinds, strict=True):
-                    times[n].append(_timed(model, n, min(n, n_rows)))
+                    times[n].append(timed(model, _BEFORE, n, min(n, n_rows)))
     return Curves(name, *({n: round(median(s), 4) for n, s in times.items()} for times in taken))
-
-
-def _timed(model: LlamaContext, n: int, n_rows: int) -> float:
-    """Return the seconds of a decode of n tokens after a text, which is left as it was."""
-    started = time.perf_counter()
-    model.decode([0] * n, n_rows)
-    seconds = time.perf_counter() - started
-    model.truncate(_N_BEFORE)
-    return seconds
 
 
 def _context(stack: ExitStack, path: Path, threads: int) -> LlamaContext:

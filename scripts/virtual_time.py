@@ -15,7 +15,7 @@ import numpy as np
 from specli.bench.clairvoyant import Costs, least_seconds, ngram_lengths, runs_of_right
 from specli.engine.acceptance import DRAWN_RATES, GREEDY_RATES, TRUE_RATES, Acceptance
 from specli.engine.cache import Cache
-from specli.engine.costs import CostCurve, ratios_of_rows
+from specli.engine.costs import N_MAX, CostCurve, ratios_of_rows
 from specli.engine.decode import Decoder
 from specli.engine.drafters import ModelDrafter, NgramDrafter
 from specli.engine.fixed import FixedPlanner
@@ -25,7 +25,6 @@ from specli.engine.types import Round, Rows
 from specli.settings import SamplingSettings
 
 GREEDY = SamplingSettings(0.0, top_k=0, top_p=1.0, min_p=0.0)
-_N_ROWS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ class ReplayedModel:
 
     n_ctx = n_batch = 1 << 20
     n_ctx_train = 0
-    n_rows = _N_ROWS
+    n_rows = N_MAX
     prepares = goes_on = False
 
     def __init__(
@@ -117,11 +116,6 @@ def seconds_of(trace: Trace, curves: Curves, k: int | None) -> float:
         rounds = [e for e in decoder.generate(prompt, len(answer)) if isinstance(e, Round)]
     assert decoder.history[len(prompt) :] == answer
     return sum(done.draft_s + done.target_s for done in rounds)
-
-
-def plain_seconds(trace: Trace, curves: Curves) -> float:
-    """Return how long the answer takes without guesses."""
-    return len(trace.answer) * curves.target_s[1]
 
 
 def least(trace: Trace, curves: Curves) -> float:

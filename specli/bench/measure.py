@@ -95,11 +95,11 @@ class Machine:
             target_s: dict[int, list[float]] = {n: [] for n in PASS_ROWS}
             draft_s = []
             for context in (target, draft):
-                _timed(context, tokens, 1)  # the first of each is slower
+                timed(context, tokens, 1, 1)  # the first of each is slower
             for _ in range(N_TIMES):
                 for n, seconds in target_s.items():
-                    seconds.append(_timed(target, tokens, n))
-                    draft_s.append(_timed(draft, tokens, 1))
+                    seconds.append(timed(target, tokens, n, n))
+                    draft_s.append(timed(draft, tokens, 1, 1))
         medians = {n: median(seconds) for n, seconds in target_s.items()}
         return Passes(plain.category, medians, median(draft_s), self.draft.path.name)
 
@@ -204,11 +204,11 @@ def _evaluate(context: LlamaContext, tokens: Sequence[int]) -> None:
         context.decode(tokens[at : at + context.n_batch], 0)
 
 
-def _timed(context: LlamaContext, tokens: Sequence[int], n: int) -> float:
+def timed(context: LlamaContext, tokens: Sequence[int], n: int, n_rows: int) -> float:
     """Return the seconds of one pass of n tokens after a text, which is left as it was."""
     some = (list(tokens) * n)[:n]
     started = time.perf_counter()
-    context.decode(some, n)
+    context.decode(some, n_rows)
     seconds = time.perf_counter() - started
     context.truncate(len(tokens))
     return seconds

@@ -86,7 +86,6 @@ class AutoPlanner:
         self._looks.begin()
         self._reading.begin()
         self._waits = False
-        self._share = self._expected_share() if self._draft else 0.0
 
     def reads(self, n_unread: int, n_left: int) -> bool:
         """Say whether it pays that the draft reads the prompt.
@@ -94,9 +93,12 @@ class AutoPlanner:
         On a GPU it always does: large batches are read many times as fast as T(N_MAX) tells.
         """
         assert self._draft
+        if self._target.switch_s > 0.0:
+            return True
+        if not self._waits:
+            self._share = self._expected_share()
         worth = n_left, self._target.at(1), self._share
-        on_gpu = self._target.switch_s > 0.0
-        self._waits = not (on_gpu or self._reading.pays(self._draft.at(n_unread), *worth))
+        self._waits = not self._reading.pays(self._draft.at(n_unread), *worth)
         return not self._waits
 
     def begin(self, n_max: int) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from scripts.replay import gains, load_curves, load_traces, table
-from scripts.virtual_time import Curves, Trace, least, plain_seconds, seconds_of
+from scripts.virtual_time import Curves, Trace, least, seconds_of
 from specli.bench.contest import mean
 
 TRACES = load_traces()
@@ -29,7 +29,6 @@ def test_auto_keeps_its_promise(curves: Curves, temperature: float) -> None:
 
 
 def test_time_is_what_the_curves_say() -> None:
-    assert plain_seconds(RIGHT, SIMPLE) == 20.0
     assert seconds_of(RIGHT, SIMPLE, 0) == pytest.approx(20.0)
     assert seconds_of(RIGHT, SIMPLE, 4) == pytest.approx(4 * (1.0 + 4 * 0.1))
     assert seconds_of(WRONG, SIMPLE, 1) == pytest.approx(20.0 + 19 * 0.1)  # the last needs no guess
