@@ -2,12 +2,12 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import typer
@@ -24,6 +24,7 @@ from specli.engine.costs import N_MAX
 from specli.engine.sampler import LogitSampler, of_draft
 from specli.engine.tempering import Tempering
 from specli.errors import UsageError
+from specli.files import read_text
 
 FOLDER = Path(__file__).parent.parent / "docs/benchmarks"
 TRACES, CURVES = FOLDER / "replay-traces.jsonl", FOLDER / "replay-curves.jsonl"
@@ -31,6 +32,7 @@ KS = 1, 2, 3, 4, 6, 8, 12, 16
 _HEAD = "category", "auto / plain", "best k", "auto / best k", "share of the bound"
 SIZES = *range(1, 9), 10, 12, 16, 20, 24, 32, 48, N_MAX
 _N_TIMES, _BEFORE = 7, [0] * 200
+_T = TypeVar("_T")
 
 
 def main(
@@ -64,19 +66,21 @@ def main(
 
 
 def load_traces(path: Path = TRACES) -> list[Trace]:
-    """Return the traces of a file."""
-    return [
-        Trace(*(line[key] for key in _NAMES), *(tuple(line[key]) for key in _COLUMNS))
-        for line in _lines(path)
-    ]
+    """Return the traces of a file. Raises UsageError."""
+    return _load(
+        path,
+        lambda line: Trace(*(line[key] for key in _NAMES), *(tuple(line[key]) for key in _COLUMNS)),
+    )
 
 
 def load_curves(path: Path = CURVES) -> list[Curves]:
-    """Return the curves of a file."""
-    return [
-        Curves(line["name"], *({int(n): s for n, s in line[key].items()} for key in _KINDS))
-        for line in _lines(path)
-    ]
+    """Return the curves of a file. Raises UsageError."""
+    return _load(
+        path,
+        lambda line: Curves(
+            line["name"], *({int(n): s for n, s in line[key].items()} for key in _KINDS)
+        ),
+    )
 
 
 _NAMES = "prompt_id", "category", "temperature"
@@ -84,8 +88,17 @@ _COLUMNS = "prompt", "answer", "guesses", "confidences"
 _KINDS = "target_s", "draft_s", "draft_rows_s"
 
 
-def _lines(path: Path) -> Iterator[Any]:
-    return map(json.loads, path.read_text(encoding="utf-8").splitlines())
+def _load(path: Path, parse: Callable[[Any], _T]) -> list[_T]:
+    found = []
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        try:
+            found.append(parse(json.loads(line)))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            hint = "files that --of or --measure wrote are wanted"
+            raise UsageError(f"{path}, line {number}: cannot be replayed", hint) from None
+    if not found:
+        raise UsageError(f"{path}: is empty", "--of and --measure record something")
+    return found
 
 
 def table(traces: Iterable[Trace], curves: Curves) -> list[str]:

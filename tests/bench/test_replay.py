@@ -1,10 +1,13 @@
 """A real pair's recorded answers, in virtual time: what is promised is held."""
 
+from pathlib import Path
+
 import pytest
 
 from scripts.replay import gains, load_curves, load_traces, table
 from scripts.virtual_time import Curves, Trace, least, seconds_of
 from specli.bench.contest import mean
+from specli.errors import UsageError
 
 TRACES = load_traces()
 SIMPLE = Curves("simple", {1: 1.0, 64: 1.0}, {1: 0.1, 64: 0.1}, {1: 0.1, 64: 0.1})
@@ -40,3 +43,12 @@ def test_time_is_what_the_curves_say() -> None:
 def test_a_table_has_a_row_for_each_category() -> None:
     lines = table([RIGHT, WRONG], SIMPLE)
     assert [line.split(" | ")[0] for line in lines[2:]] == ["| code", "| geometric mean"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"name": "a", "target_s": 1}'])
+def test_what_is_no_record_is_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text(text)
+    for load in (load_traces, load_curves):
+        with pytest.raises(UsageError, match=r"r\.jsonl"):
+            load(path)
