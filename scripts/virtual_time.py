@@ -106,12 +106,19 @@ class ReplayedModel:
         self.length = min(self.length, length)
 
 
-def seconds_of(trace: Trace, curves: Curves, k: int | None) -> float:
-    """Return how long the answer takes with k guesses in a round, None for as many as pay."""
+def seconds_of(
+    trace: Trace, curves: Curves, k: int | None, believed: Curves | None = None
+) -> float:
+    """Return how long the answer takes with k guesses in a round, None for as many as pay.
+
+    believed: what the planner takes the costs for when it begins, where that is wrong.
+    """
     clock = Clock()
     prompt, answer, guesses = _renumbered(trace)
     rates = DRAWN_RATES if trace.temperature else GREEDY_RATES
-    decoder = _decoder(len(prompt), answer, guesses, trace.confidences, rates, curves, k, clock)
+    known = believed or curves
+    texts = answer, guesses, trace.confidences
+    decoder = _decoder(len(prompt), *texts, rates, curves, known, k, clock)
     with patch("time.perf_counter", clock):
         rounds = [e for e in decoder.generate(prompt, len(answer)) if isinstance(e, Round)]
     assert decoder.history[len(prompt) :] == answer
@@ -140,6 +147,7 @@ def _decoder(
     confidences: Sequence[float],
     rates: Sequence[float],
     curves: Curves,
+    believed: Curves,
     k: int | None,
     clock: Clock,
 ) -> Decoder:
@@ -158,7 +166,7 @@ def _decoder(
     sampler = LogitSampler(GREEDY, n_vocab)
     if k is not None:
         return Decoder(target, drafter, None, FixedPlanner(k), sampler, (), rng)
-    target.costs, draft.costs = CostCurve(curves.target_s), CostCurve(curves.draft_s)
+    target.costs, draft.costs = CostCurve(believed.target_s), CostCurve(believed.draft_s)
     draft.ratios_of_rows = ratios_of_rows(draft.costs)
     acceptance = {"draft": Acceptance(rates), "ngram": Acceptance(TRUE_RATES)}
     planner = AutoPlanner(target.costs, draft.costs, acceptance, draft.ratios_of_rows)

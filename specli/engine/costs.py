@@ -15,14 +15,15 @@ from specli.engine.types import Model
 N_MAX = 64
 # Tokens that a target decodes which prepares itself anew for each other number of them.
 WIDTHS = 1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64
-# What to measure first: the ends of what is mostly used, then between them, then beyond.
-_ORDER = (1, 8, 4, 2, 16, 3, 6, 5, 12, 7, 32, 9, 10, 24, 48, 64)
-_N_REFRESHED = 8  # decodes that tell how what is known from another time has moved
+# What to measure first, each twice: the ends of what is mostly used; then between them and beyond.
+_FIRST = 1, 8, 4, 2
+_OTHERS = 16, 3, 6, 5, 12, 7, 32, 9, 10, 24, 48, 64
 # Decodes of a new number of tokens that a GPU takes longer for: the first is launched kernel by
 # kernel, the second is recorded (CUDA graphs), those after it are played back.
 _N_NEW = 2
 _PRIOR_SLOPE = 0.1  # of T(1), for each more token, where nothing but T(1) is known
 _CLIP = 0.25  # of the logarithm: how much of a decode's error is believed
+_MISJUDGED = 0.1  # of it, by which the first decode of n tokens may be faster than T(n)
 _LEAST_S = 1e-9
 _LEVEL_GAIN = 0.2
 _BLOCK = 4  # rows that kernels compute in about the time of fewer
@@ -38,7 +39,9 @@ class CostCurve:
     steps of the kernels' blocks. level follows the machine: a neighbour, a battery, idle clocks.
     The correction is learned for each n that is used and carries over to those between. Both move
     by a share of each decode's clipped error, as running quantiles do: single slow decodes count
-    for little, a change is followed within some rounds. Where a decode has not as many tokens as
+    for little, a change is followed within some rounds. Only where the first decode of n tokens is
+    faster than T(n) is it believed at once: nothing makes decodes faster than they are, and a busy
+    moment slowed what was measured. Where a decode has not as many tokens as
     the one before, switch_s comes on top of T(n), spread over it and the next: they tell of that
     alone.
     """
@@ -85,14 +88,16 @@ class CostCurve:
                 self.switch_s += _LEVEL_GAIN * (extra_s - self.switch_s)
             return
         error = log(seconds / self.at(n))
-        error = min(max(error, -_CLIP), _CLIP)
         self._n_seen[n] += 1
-        gain = max(_CORRECTION_GAIN, 1.0 / (2 + self._n_seen[n]))
+        is_misjudged = self._n_seen[n] == 1 and error < -_MISJUDGED
+        if not is_misjudged:
+            error = min(max(error, -_CLIP), _CLIP)
+            self._level += _LEVEL_GAIN * error
+        gain = 1.0 if is_misjudged else max(_CORRECTION_GAIN, 1.0 / (2 + self._n_seen[n]))
         correction = self._correction(n) + gain * error
         if n not in self._corrections:
             insort(self._used, n)
         self._corrections[n] = correction
-        self._level += _LEVEL_GAIN * error
 
     def fade(self) -> None:
         """Let what was learned fade a little: else what is believed to be dear stays unused."""
@@ -150,9 +155,10 @@ def measure_costs(
     """Time decodes of an empty sequence, as many as the budget allows; leave it empty.
 
     known: what was measured or learned another time, in seconds by n. Some of these are measured
-    again, and the others move with them: what a busy hour taught does not outlast it. n_rows: most
-    rows of logits that a decode returns. Returns all that is known then, T(1) among it, whatever
-    it costs.
+    again, and all move with them: what a busy hour taught does not outlast it. Where that makes one
+    dearer than it was known to be, beyond what the others moved, it was a busy moment, except that
+    a GPU is believed. n_rows: most rows of logits that a decode returns. Returns all that is known
+    then, T(1) among it, whatever it costs.
     """
     timed: dict[int, float] = {}  # warm or not
     warm: dict[int, float] = {}
@@ -169,21 +175,25 @@ def measure_costs(
             warm[n] = min(timed[n], warm.get(n, inf))
     moved = [log(seconds / known[n]) for n, seconds in warm.items() if n in known]
     ratio = exp(median(moved)) if moved else 1.0
-    return {n: seconds * ratio for n, seconds in known.items()} | warm
+    moved_s = {n: seconds * ratio for n, seconds in known.items()}
+    if model.prepares:
+        return moved_s | warm
+    return moved_s | {n: min(seconds, moved_s.get(n, inf)) for n, seconds in warm.items()}
 
 
 def _to_measure(prepares: bool, is_known: bool) -> list[tuple[int, bool]]:
     """Return which numbers of tokens to decode, and whether the time counts.
 
-    Each several times in a row, of which the fastest counts: the others had to wait or wake up, or
-    came after one of another size. Where a GPU's first decode of a size loads its kernels it counts
-    for nothing, and as it is fast all sizes are measured at every start.
+    Each several times, of which the fastest counts: the others had to wait or wake up. In turn, as
+    a busy moment slows what comes together; on a GPU in a row, where one that comes after another
+    size is slower. Where its first decode of a size loads its kernels it counts for nothing, and as
+    it is fast all sizes are measured at every start.
     """
     if prepares:
         again = [(n, True) for n in WIDTHS for _ in range(_N_NEW + 1)]
         return again if is_known else [(n, False) for n in WIDTHS] + again
-    again = [(n, True) for n in _ORDER for _ in range(2)]
-    return again[:_N_REFRESHED] if is_known else [(n, True) for n in _ORDER] + 2 * again
+    sizes = 2 * _FIRST if is_known else 2 * _FIRST + 2 * _OTHERS
+    return [(n, True) for n in sizes]
 
 
 def measure_switch(model: Model) -> float:

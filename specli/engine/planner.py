@@ -104,7 +104,7 @@ class AutoPlanner:
     def begin(self, n_max: int) -> None:
         """Start a round of at most n_max guesses."""
         self._n_max = min(n_max, N_MAX - 1)
-        self._plain = self._guard.forbids()
+        self._plain = self._guard.forbids(self._target.at(1))
         self._start()
         if self._since_plan_s >= _PLAN_S:
             self._since_plan_s = 0.0
@@ -197,7 +197,7 @@ class AutoPlanner:
         seconds = done.draft_s + done.target_s + done.host_s
         self._since_plan_s += seconds
         self._widths.observe()
-        self._guard.observe(done, self._target.at(1))
+        self._guard.observe(done)
         self._host_s += (done.host_s / (done.n_drafted + 1) - self._host_s) / _HOST_ROUNDS
         self._looks.observe(done, self._is_look, self._target.at(1))
         self._reading.observe(len(done.tokens))

@@ -1,5 +1,6 @@
 """A real pair's recorded answers, in virtual time: what is promised is held."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,13 @@ from specli.bench.contest import mean
 from specli.errors import UsageError
 
 TRACES = load_traces()
+# Qwen2.5-Coder 1.5B Q4_K_M and 0.5B Q4_0 on two cores: more tokens in a decode hardly pay.
+STEEP = Curves(
+    "steep",
+    {1: 0.043, 2: 0.066, 3: 0.085, 4: 0.098, 6: 0.146, 8: 0.227, 16: 0.274, 32: 0.458, 64: 0.818},
+    {1: 0.0163, 2: 0.0217, 4: 0.0281, 8: 0.0459, 16: 0.0673, 32: 0.1247, 64: 0.2188},
+    {1: 0.0155, 2: 0.0295, 4: 0.0389, 8: 0.0612, 16: 0.0931, 32: 0.175, 64: 0.3255},
+)
 SIMPLE = Curves("simple", {1: 1.0, 64: 1.0}, {1: 0.1, 64: 0.1}, {1: 0.1, 64: 0.1})
 RIGHT = Trace("a", "code", 0.0, (5, 6, 7), tuple(range(10, 30)), tuple(range(10, 30)), (0.9,) * 20)
 WRONG = Trace("b", "code", 0.0, (5, 6, 7), RIGHT.answer, (1,) * 20, (0.02,) * 20)
@@ -29,6 +37,17 @@ def test_auto_keeps_its_promise(curves: Curves, temperature: float) -> None:
     assert min(fixed for _, fixed, _ in numbers.values()) >= 1.0
     assert mean(fixed for _, fixed, _ in numbers.values()) >= 1.15
     assert mean(share for _, _, share in numbers.values()) >= 0.7
+
+
+@pytest.mark.parametrize("times", [1.0, 1.25, 1.5, 2.0])
+def test_a_busy_start_does_not_mislead_for_long(times: float) -> None:
+    """T(1) is believed too dear, as if single tokens had been measured in a busy moment."""
+    believed = replace(STEEP, target_s={**STEEP.target_s, 1: times * STEEP.target_s[1]})
+    for category in ("code", "chat", "story"):
+        some = [trace for trace in TRACES if trace.category == category]
+        plain = mean(seconds_of(trace, STEEP, 0) for trace in some)
+        auto = mean(seconds_of(trace, STEEP, None, believed) for trace in some)
+        assert plain / auto >= 0.97
 
 
 def test_time_is_what_the_curves_say() -> None:
