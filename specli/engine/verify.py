@@ -35,24 +35,33 @@ def verify(
     seen: list[float] = []
     stop = None  # the longest prefix that is kept so far, and what it takes to go on from there
     for i, guess in enumerate(guesses[:n_judged]):
-        p = sampler.dist(rows[i], context)
-        seen.append(p.prob(guess.token))
+        probability, both = _seen(sampler.dist(rows[i], context), guess, share)
+        seen.append(probability)
         shared, q = share * seen[-1], guess.q
-        both = float(np.minimum(share * p.at(q.ids), q.p).sum()) if q else min(shared, 1.0)
         rest = share - both  # the residual's sum
         if stop is None or (rest > 0.0 and rng.random() < rest / (rest + (1.0 - share))):
-            stop = i, p, q or certain(guess.token), share
+            stop = i, q or certain(guess.token), share
         share = min(1.0, shared / q.prob(guess.token) if q else shared)
         if share == 0.0:
             break
         context.append(guess.token)
     if stop is not None and not rng.random() < share:
-        n_kept, p, q, share = stop
+        n_kept, q, share = stop
+        # p once more: held for so long it would take the others new memory, which is dearer.
+        p = sampler.dist(rows[n_kept], [*history, *(guess.token for guess in guesses[:n_kept])])
         return Verdict(n_kept, residual(p, q, share).draw(rng), tuple(seen))
     if context[-1] in eog and n_judged:
         return Verdict(n_judged - 1, context[-1], tuple(seen))
     bonus = coupled(sampler.dist(rows[n_judged], context), ahead, rng)
     return Verdict(n_judged, bonus, tuple(seen))
+
+
+def _seen(p: Dist, guess: Guess, share: float) -> tuple[float, float]:
+    """Return p's probability of a guess, and the sum of min(share p, q)."""
+    probability, q = p.prob(guess.token), guess.q
+    if q is None:
+        return probability, min(share * probability, 1.0)
+    return probability, float(np.minimum(share * p.at(q.ids), q.p).sum())
 
 
 def coupled(p: Dist, guess: Guess | None, rng: np.random.Generator) -> int:

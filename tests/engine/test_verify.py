@@ -270,7 +270,7 @@ def test_at_least_as_much_is_kept_as_guess_by_guess(draft: str) -> None:
 MUTATIONS = {
     "swaps p and q": (
         "shared / q.prob(guess.token)",
-        "share * q.prob(guess.token) / p.prob(guess.token)",
+        "share * q.prob(guess.token) / seen[-1]",
     ),
     "accepts everything": ("not rng.random() < share", "False"),
     "accepts nothing": ("not rng.random() < share", "True"),
