@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from statistics import median
+from statistics import fmean, median
 
 from specli.bench.clairvoyant import Costs, least_seconds
 from specli.bench.contest import AUTO, FINALISTS, PLAIN, mean, ranking, speeds
@@ -15,9 +15,10 @@ from specli.text import human_size
 _HEAD = (
     *("category", "plain t/s", "auto t/s", "auto / plain", "best k", "t/s", "auto / best k"),
     *("best peer", "t/s", "auto / peer", "bound / plain", "share of the bound"),
-    "auto / plain, later",
+    *("auto / plain, later", "auto / own plain rounds"),
 )
 _LATER = 64  # tokens after which auto has found out what its draft is worth
+_N_PLAIN = 20  # rounds without guesses that tell what plain decoding takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Row:
     bound: float | None  # its gain over plain
     share: float | None  # how much of this gain auto has
     later: float | None  # auto against plain after the first _LATER tokens
+    own: float | None  # auto against what its own plain rounds take
 
 
 def report(name: str, records: Records) -> str:
@@ -83,7 +85,8 @@ def row(category: str, runs: Sequence[Run], gains: Mapping[str, float]) -> Row:
     if greedy and prompts <= gains.keys():
         bound = mean(gains[prompt] for prompt in prompts)
         share = auto / plain / bound if auto and plain else None
-    return Row(category, plain, auto, best("k="), best("peer "), bound, share, _later(runs))
+    peers = best("k="), best("peer ")
+    return Row(category, plain, auto, *peers, bound, share, _later(runs), _own(runs))
 
 
 def _later(runs: Iterable[Run]) -> float | None:
@@ -106,6 +109,30 @@ def _rest(run: Run) -> Run | None:
     return replace(run, tokens=tokens, seconds=seconds) if tokens else None
 
 
+def _own(runs: Iterable[Run]) -> float | None:
+    """Return what auto gains over decoding all tokens as in those rounds of it that were plain.
+
+    Two runs meet a machine at two times; this compares within one. None where some run has too few.
+    """
+    gains: dict[str, list[float]] = {}
+    for run in runs:
+        if run.contestant == AUTO.name:
+            columns = (
+                run.rounds.n_drafted,
+                run.rounds.draft_s,
+                run.rounds.target_s,
+                run.rounds.host_s,
+            )
+            rounds = zip(*columns, strict=True)
+            plain = [
+                target_s + host_s for n, draft_s, target_s, host_s in rounds if not n + draft_s
+            ]
+            if len(plain) < _N_PLAIN:
+                return None
+            gains.setdefault(run.prompt_id, []).append(run.tokens * fmean(plain) / run.seconds)
+    return mean(mean(some) for some in gains.values()) if gains else None
+
+
 def total(rows: Sequence[Row]) -> Row:
     """Return the geometric means over the categories, of those columns that all of them have."""
 
@@ -126,6 +153,7 @@ def total(rows: Sequence[Row]) -> Row:
         over([row.bound for row in rows]),
         over([row.share for row in rows]),
         over([row.later for row in rows]),
+        over([row.own for row in rows]),
     )
 
 
@@ -162,7 +190,10 @@ def _setup(setup: Setup, runs: Sequence[Run], most: int) -> list[str]:
         "The bound is the least time for the target's own greedy text when it is known beforehand"
         " how far each guess will be right, over the passes below. Its share is auto's gain over"
         " plain decoding divided by the bound's, so that a neighbour's load hits both."
-        f" Later: of the rounds after the first {_LATER} tokens, by which a planner has learned.",
+        f" Later: of the rounds after the first {_LATER} tokens, by which a planner has learned."
+        " Own plain rounds: how many times as fast auto is as if all tokens had taken what those of"
+        " its rounds took that had no guesses, where each run has"
+        f" {_N_PLAIN} of them: two runs meet a machine at two times.",
     ]
 
 
@@ -175,7 +206,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         *(row.category, _speed(row.plain), _speed(row.auto), ratio(row.plain)),
         *(fixed[0], _speed(fixed[1]), ratio(fixed[1])),
         *(peer[0].removeprefix("peer "), _speed(peer[1]), ratio(peer[1])),
-        *(_speed(row.bound), _speed(row.share), _speed(row.later)),
+        *(_speed(row.bound), _speed(row.share), _speed(row.later), _speed(row.own)),
     )
 
 

@@ -1,6 +1,7 @@
 """Contests with a runner of known speeds: who runs, what is kept, what the page says."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from specli.bench.contest import AUTO, PLAIN, Contest, Entry, Plan, entries, rot
 from specli.bench.prompts import Prompt
 from specli.bench.record_files import Recorder, load
 from specli.bench.records import Foresight, ModelFile, Passes, Records, Rounds, Run, Setup
-from specli.bench.report import report
+from specli.bench.report import report, row
 from specli.errors import UsageError
 
 FILES = ModelFile("t.gguf", 2000), (ModelFile("d.gguf", 500),)
@@ -133,8 +134,8 @@ def test_the_page_tells_who_won(tmp_path: Path) -> None:
     cells = (
         "| code | 10.00 | 20.00 | 2.00 | k=6 | 16.00 | 1.25 | n_max=16 p_min=0.75 | 12.35 | 1.62 |"
     )
-    assert f"{cells} 4.00 | 0.50 | 4.00 |" in page
-    assert f"{cells} - | - | 4.00 |" in page  # temperature 1 has no bound
+    assert f"{cells} 4.00 | 0.50 | 4.00 | - |" in page
+    assert f"{cells} - | - | 4.00 | - |" in page  # temperature 1 has no bound
     assert "| geometric mean | 10.00 | 20.00 | 2.00 |  | 16.00 | 1.25 |  | 12.35 | 1.62 |" in page
     assert "run it" in page
     assert "| of one row | 1.00 | 1.00 | 1.00 |" in page
@@ -148,11 +149,22 @@ def test_the_page_leaves_open_what_did_not_run(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     plan = Plan(entries([3], False, ["fixed"]), PROMPTS, ("code",), (1.0,), 1, 9, 1, 7, False)
     hold(path, FakeRunner(), plan)
-    line = "| code | - | - | - | k=3 | 13.00 | - | - | - | - | - | - | - |"
+    line = "| code | - | - | - | k=3 | 13.00 | - | - | - | - | - | - | - | - |"
     assert line in report("name", load(path))
     path.write_text("")
     with pytest.raises(UsageError, match="no runs"):
         report("name", load(path))
+
+
+def test_auto_is_compared_with_its_own_plain_rounds() -> None:
+    plain, fast = rounds(1, [0.1] * 20), rounds(2, [0.1] * 40)
+    columns = (getattr(plain, name) + getattr(fast, name) for name in Rounds.__slots__)
+    answer = "auto", "code", "code-1", "sha", 5, 1.0, 7, 100, 0
+    run = Run(*answer, tokens=100, seconds=6.0, rounds=Rounds(*columns))
+    assert row("code", [run], {}).own == pytest.approx(100 / 60)
+    slow = replace(run, prompt_id="code-2", seconds=24.0)
+    assert row("code", [run, slow], {}).own == pytest.approx((100 / 60 * 100 / 240) ** 0.5)
+    assert row("code", [run, replace(slow, rounds=fast)], {}).own is None
 
 
 def test_a_line_that_is_no_record_is_named(tmp_path: Path) -> None:
