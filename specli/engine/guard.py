@@ -34,7 +34,7 @@ class Guard:
         self._patience = _FIRST
 
     def forbids(self, plain_s: float) -> bool:
-        """Say whether the coming round has to be plain. plain_s: T(1), as it is believed now."""
+        """Say whether such guesses pause in the coming round. plain_s: T(1), as believed now."""
         if self._n_paused:
             self._n_paused -= 1
             return True
@@ -49,12 +49,17 @@ class Guard:
             return True
         if self._n_rounds >= 4 * _TRIAL:
             self._pause = _PAUSE
+        return False
+
+    def asks(self, plain_s: float) -> bool:
+        """Say whether the coming round had better be plain, to tell what that takes."""
+        tokens, seconds = self._sums[:2]
         sure_gain = _SURE_AT_FIRST if self._patience == _FIRST else _SURE_GAIN
         is_sure = tokens * plain_s >= sure_gain * seconds
         return not is_sure and self._n_since_plain >= self._patience
 
     def observe(self, done: Round) -> None:
-        """Learn from a finished round."""
+        """Learn from a finished round: one with such guesses, or a plain one."""
         if not done.n_drafted and not done.draft_s:
             if self._n_since_plain >= self._patience:
                 self._patience = min(max(_PATIENCE, 2 * self._patience), _LONGEST_PAUSE)

@@ -66,7 +66,8 @@ class AutoPlanner:
         self._waits = False  # whether the draft does not read the prompt so far
         self._share = 0.0  # of plain decoding's time, that it is expected to save in this answer
         self._since_plan_s = 0.0
-        self._guard = Guard()
+        self._drafts, self._finds = Guard(), Guard()  # rounds with a draft, with a lookup alone
+        self._may_draft = self._may_find = True  # in this round
         self._plain = False  # whether this round has to be
         self._seen: Guess | None = None  # the guess that was not kept
         self._is_asked = False  # whether the draft has guessed in this round
@@ -104,7 +105,7 @@ class AutoPlanner:
     def begin(self, n_max: int) -> None:
         """Start a round of at most n_max guesses."""
         self._n_max = min(n_max, N_MAX - 1)
-        self._plain = self._guard.forbids(self._target.at(1))
+        self._ask_guards()
         self._start()
         if self._since_plan_s >= _PLAN_S:
             self._since_plan_s = 0.0
@@ -125,6 +126,8 @@ class AutoPlanner:
         if n >= self._n_max or self._plain:
             return "stop"
         best, choice = self._stop[n], _STOP
+        n_behind = n_behind if self._may_draft else None
+        found = found if self._may_find else None
         if self._along:
             self._along.begin(found)
         if n_behind is not None and self._draft and n < HORIZON:
@@ -197,11 +200,11 @@ class AutoPlanner:
         seconds = done.draft_s + done.target_s + done.host_s
         self._since_plan_s += seconds
         self._widths.observe()
-        self._guard.observe(done)
+        self._tell_guards(done)
         self._host_s += (done.host_s / (done.n_drafted + 1) - self._host_s) / _HOST_ROUNDS
         self._looks.observe(done, self._is_look, self._target.at(1))
         self._reading.observe(len(done.tokens))
-        if self._waits and not self._plain:
+        if self._waits and self._may_draft and not self._plain:
             self._reading.miss(len(done.tokens), self._target.at(1), self._share)
         for guess, token in zip(done.guesses, done.tokens, strict=False):
             self._acceptance[guess.source].observe(guess.confidence, guess.token == token)
@@ -211,6 +214,23 @@ class AutoPlanner:
     def costs(self) -> Costs:
         """Return what it believes that decodes cost now."""
         return Costs(self._target.known(), self._draft.at(1) if self._draft else 0.0)
+
+    def _ask_guards(self) -> None:
+        """Settle who may guess in this round: n-grams do not pause for what a draft lost."""
+        plain_s = self._target.at(1)
+        self._may_draft = not self._drafts.forbids(plain_s)
+        self._may_find = not self._finds.forbids(plain_s)
+        if self._target.switch_s:  # a width is kept: guesses now and then would change it each time
+            self._may_find = self._may_draft
+        is_off = not self._may_find and not (self._draft and self._may_draft)
+        self._plain = is_off or self._drafts.asks(plain_s) or self._finds.asks(plain_s)
+
+    def _tell_guards(self, done: Round) -> None:
+        is_drafted = bool(done.draft_s) or any(guess.source == "draft" for guess in done.guesses)
+        if is_drafted or self._target.switch_s or not done.n_drafted:
+            self._drafts.observe(done)
+        if not (is_drafted or self._target.switch_s):
+            self._finds.observe(done)
 
     def _start(self) -> None:
         self._p = 1.0
@@ -314,7 +334,7 @@ class AutoPlanner:
 
     def _best(self, n: int, p: float) -> float:
         """Return the value of going on from n guesses in the best way."""
-        if n >= min(HORIZON, self._n_max):
+        if n >= min(HORIZON, self._n_max) or not self._may_draft:
             return self._stop[n]
         return max(self._stop[n], self._plan.going_on(n, p))
 

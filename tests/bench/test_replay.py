@@ -50,6 +50,18 @@ def test_a_busy_start_does_not_mislead_for_long(times: float) -> None:
         assert plain / auto >= 0.97
 
 
+@pytest.mark.parametrize(("category", "least"), [("extract", 1.2), ("code", 0.97), ("story", 0.96)])
+def test_a_hopeless_draft_does_not_keep_n_grams_from_guessing(category: str, least: float) -> None:
+    curves = load_curves()[0]
+    some = [
+        replace(trace, guesses=(-7,) * len(trace.answer), confidences=(0.05,) * len(trace.answer))
+        for trace in TRACES
+        if trace.category == category and trace.temperature == 0.0
+    ]
+    plain = mean(seconds_of(trace, curves, 0) for trace in some)
+    assert plain / mean(seconds_of(trace, curves, None) for trace in some) >= least
+
+
 def test_time_is_what_the_curves_say() -> None:
     assert seconds_of(RIGHT, SIMPLE, 0) == pytest.approx(20.0)
     assert seconds_of(RIGHT, SIMPLE, 4) == pytest.approx(4 * (1.0 + 4 * 0.1))

@@ -18,7 +18,7 @@ def pauses(guard: Guard, seconds: float, n: int) -> list[bool]:
     """Play n rounds, with guesses where they are allowed; return which had to be plain."""
     forbidden = []
     for _ in range(n):
-        forbidden.append(guard.forbids(1.0))
+        forbidden.append(guard.forbids(1.0) or guard.asks(1.0))
         guard.observe(PLAIN if forbidden[-1] else speculative(seconds))
     return forbidden
 
@@ -63,7 +63,7 @@ def test_what_brings_more_by_and_large_is_not_paused_for_a_few_bad_rounds() -> N
     guard, rng = Guard(), np.random.default_rng(1)
     n_paused = 0
     for _ in range(2000):
-        if guard.forbids(1.0):
+        if guard.forbids(1.0) or guard.asks(1.0):
             n_paused += 1
             guard.observe(PLAIN)
         else:  # now fast, now slow, in the mean 1.1 times as fast as plain decoding
