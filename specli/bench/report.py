@@ -123,7 +123,7 @@ def _own(runs: Iterable[Run]) -> float | None:
                 run.rounds.target_s,
                 run.rounds.host_s,
             )
-            rounds = zip(*columns, strict=True)
+            rounds = zip(*columns, strict=False)  # a column may be missing in a record
             plain = [
                 target_s + host_s for n, draft_s, target_s, host_s in rounds if not n + draft_s
             ]

@@ -4,7 +4,7 @@ import time
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Mapping
-from math import exp, inf, log
+from math import exp, inf, log, sqrt
 from statistics import median
 
 import numpy as np
@@ -23,7 +23,7 @@ _OTHERS = 16, 3, 6, 5, 12, 7, 32, 9, 10, 24, 48, 64
 _N_NEW = 2
 _PRIOR_SLOPE = 0.1  # of T(1), for each more token, where nothing but T(1) is known
 _CLIP = 0.25  # of the logarithm: how much of a decode's error is believed
-_MISJUDGED = 0.1  # of it, by which the first decode of n tokens may be faster than T(n)
+_MISJUDGED = 0.9  # of what was measured: what takes less was measured in a busy moment
 _LEAST_S = 1e-9
 _LEVEL_GAIN = 0.2
 _BLOCK = 4  # rows that kernels compute in about the time of fewer
@@ -39,9 +39,9 @@ class CostCurve:
     steps of the kernels' blocks. level follows the machine: a neighbour, a battery, idle clocks.
     The correction is learned for each n that is used and carries over to those between. Both move
     by a share of each decode's clipped error, as running quantiles do: single slow decodes count
-    for little, a change is followed within some rounds. Only where the first decode of n tokens is
-    faster than T(n) is it believed at once: nothing makes decodes faster than they are, and a busy
-    moment slowed what was measured. Where a decode has not as many tokens as
+    for little, a change is followed within some rounds. Only a first decode of n tokens that is
+    faster than was measured is believed at once: nothing makes decodes faster than they are, and a
+    busy moment slowed what was measured. Where a decode has not as many tokens as
     the one before, switch_s comes on top of T(n), spread over it and the next: they tell of that
     alone.
     """
@@ -52,8 +52,8 @@ class CostCurve:
         self._last = 0  # tokens of the last decode
         self._n_same = 0  # decodes of as many before it, in a row
         self._extra_s = 0.0  # what they took longer than T(n)
-        self._base = _interpolated(dict(measured))
-        self._measured = set(measured)
+        self._measured = dict(measured)
+        self._base = _interpolated(dict(self._measured))
         self._level = 0.0  # logarithms, these two
         self._corrections: dict[int, float] = {}
         self._used: list[int] = []  # the n that have one, increasing
@@ -87,13 +87,14 @@ class CostCurve:
                 extra_s = min(max(self._extra_s, 0.0), 2 * self.switch_s)
                 self.switch_s += _LEVEL_GAIN * (extra_s - self.switch_s)
             return
-        error = log(seconds / self.at(n))
         self._n_seen[n] += 1
-        is_misjudged = self._n_seen[n] == 1 and error < -_MISJUDGED
-        if not is_misjudged:
+        error = log(seconds / self.at(n))
+        if self._n_seen[n] == 1 and seconds < _MISJUDGED * min(self.at(n), float(self._base[n])):
+            gain = 1.0
+        else:
             error = min(max(error, -_CLIP), _CLIP)
+            gain = max(_CORRECTION_GAIN, 1.0 / (2 + self._n_seen[n]))
             self._level += _LEVEL_GAIN * error
-        gain = 1.0 if is_misjudged else max(_CORRECTION_GAIN, 1.0 / (2 + self._n_seen[n]))
         correction = self._correction(n) + gain * error
         if n not in self._corrections:
             insort(self._used, n)
@@ -115,7 +116,7 @@ class CostCurve:
 
     def known(self) -> dict[int, float]:
         """Return seconds by n for every n that was measured or used: what is worth keeping."""
-        return {n: self.at(n) for n in sorted(self._measured | set(self._corrections))}
+        return {n: self.at(n) for n in sorted({*self._measured, *self._corrections})}
 
 
 def ratios_of_rows(costs: CostCurve) -> CostCurve:
@@ -155,9 +156,9 @@ def measure_costs(
     """Time decodes of an empty sequence, as many as the budget allows; leave it empty.
 
     known: what was measured or learned another time, in seconds by n. Some of these are measured
-    again, and all move with them: what a busy hour taught does not outlast it. Where that makes one
-    dearer than it was known to be, beyond what the others moved, it was a busy moment, except that
-    a GPU is believed. n_rows: most rows of logits that a decode returns. Returns all that is known
+    again, and all move with them: what a busy hour taught does not outlast it. Where one has become
+    much dearer than the others did, it may have been a busy moment, and half of that is believed; a
+    GPU is believed. n_rows: most rows of logits that a decode returns. Returns all that is known
     then, T(1) among it, whatever it costs.
     """
     timed: dict[int, float] = {}  # warm or not
@@ -178,7 +179,11 @@ def measure_costs(
     moved_s = {n: seconds * ratio for n, seconds in known.items()}
     if model.prepares:
         return moved_s | warm
-    return moved_s | {n: min(seconds, moved_s.get(n, inf)) for n, seconds in warm.items()}
+    return moved_s | {n: _believed(seconds, moved_s.get(n, seconds)) for n, seconds in warm.items()}
+
+
+def _believed(seconds: float, expected: float) -> float:
+    return sqrt(seconds * expected) if expected < _MISJUDGED * seconds else seconds
 
 
 def _to_measure(prepares: bool, is_known: bool) -> list[tuple[int, bool]]:

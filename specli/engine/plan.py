@@ -10,7 +10,6 @@ from specli.engine.costs import N_MAX
 
 HORIZON = N_MAX - 1  # most guesses that are planned for
 _N_STEPS = 32
-_CLOSE, _STRIDE = 24, 8  # numbers of guesses that are solved one by one; of those beyond every 8th
 # How often confidences of each bin come, and their acceptance, (n_bins,) each.
 Outlook: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 _GRID = np.linspace(0.0, 1.0, _N_STEPS + 1)  # probabilities that all guesses so far are right
@@ -55,24 +54,13 @@ def solve(
     if outlook is not None:
         weights, rates = outlook
         at = rates[:, None] * _GRID  # p a, (n_bins, n_grid)
-        gain, end = np.zeros(len(_GRID)), horizon  # of going on, over stopping, from there
-        for n in _solved(horizon):
-            following = gain + stop[n + 1]
+        following = np.full(len(_GRID), stop[horizon])
+        for n in range(horizon - 1, -1, -1):
             kept = at + np.interp(at, _GRID, following)
-            worth = weights @ np.maximum(kept, stop[n]) - price * guess_s - stop[n]
+            go[n] = weights @ np.maximum(kept, stop[n]) - price * guess_s
             n_kept = weights @ np.where(kept > stop[n], at + np.interp(at, _GRID, n_right), 0.0)
-            n_right = np.where(worth > 0.0, n_kept, 0.0)
-            go[n:end] = stop[n:end, None] + worth
-            gain, end = np.maximum(worth, 0.0), n
+            n_right = np.where(go[n] > stop[n], n_kept, 0.0)
+            following = np.maximum(go[n], stop[n])
     value = max(float(stop[0]), float(go[0][-1]))
     rate = price * (1.0 + n_right[-1]) / (n_right[-1] - value)
     return Plan(widths, stop, go.tolist(), float(rate))
-
-
-def _solved(horizon: int) -> list[int]:
-    """Return the numbers of guesses to solve for, decreasing.
-
-    What going on gains over stopping changes little from one far out to the next.
-    """
-    far = range(horizon - 1, _CLOSE - 1, -_STRIDE)
-    return [*far, *range(min(horizon, _CLOSE) - 1, -1, -1)]

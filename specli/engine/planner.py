@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from specli.engine.acceptance import Acceptance
 from specli.engine.along import Along
 from specli.engine.costs import N_MAX, WIDTHS, CostCurve
-from specli.engine.guard import Guard
+from specli.engine.guard import Guards
 from specli.engine.looks import Looks
 from specli.engine.plan import HORIZON, Outlook, Plan, solve
 from specli.engine.reading import Reading
@@ -66,9 +66,7 @@ class AutoPlanner:
         self._waits = False  # whether the draft does not read the prompt so far
         self._share = 0.0  # of plain decoding's time, that it is expected to save in this answer
         self._since_plan_s = 0.0
-        self._drafts, self._finds = Guard(), Guard()  # rounds with a draft, with a lookup alone
-        self._may_draft = self._may_find = True  # in this round
-        self._plain = False  # whether this round has to be
+        self._guards = Guards(draft is not None, target.switch_s > 0.0)
         self._seen: Guess | None = None  # the guess that was not kept
         self._is_asked = False  # whether the draft has guessed in this round
         self._last = 0  # the width of the last round
@@ -105,7 +103,7 @@ class AutoPlanner:
     def begin(self, n_max: int) -> None:
         """Start a round of at most n_max guesses."""
         self._n_max = min(n_max, N_MAX - 1)
-        self._ask_guards()
+        self._guards.begin(self._target.at(1))
         self._start()
         if self._since_plan_s >= _PLAN_S:
             self._since_plan_s = 0.0
@@ -123,11 +121,11 @@ class AutoPlanner:
         its next guess; None where there is none.
         """
         n, p = len(self._path), self._p
-        if n >= self._n_max or self._plain:
+        if n >= self._n_max or self._guards.is_plain:
             return "stop"
         best, choice = self._stop[n], _STOP
-        n_behind = n_behind if self._may_draft else None
-        found = found if self._may_find else None
+        n_behind = n_behind if self._guards.may("draft") else None
+        found = found if found and self._guards.may(found.source) else None
         if self._along:
             self._along.begin(found)
         if n_behind is not None and self._draft and n < HORIZON:
@@ -188,11 +186,12 @@ class AutoPlanner:
             took_s = seconds - self._ahead_s
             self._beside_s += (_BESIDE_GAIN if self._beside_s else 1.0) * (took_s - self._beside_s)
         self._ahead_s = seconds
-        return seconds + self._beside_s <= self._target.at(width)
+        in_time = seconds + self._beside_s <= self._target.at(width)
+        return in_time and self._guards.may("draft")
 
     def width(self, n_tokens: int) -> int:
         """Return the width that is kept at present, or the next one where that is too small."""
-        return n_tokens if self._plain else int(self._plan.widths[n_tokens - 1])
+        return n_tokens if self._guards.is_plain else int(self._plan.widths[n_tokens - 1])
 
     def observe(self, done: Round) -> None:
         """Learn from a finished round."""
@@ -200,11 +199,11 @@ class AutoPlanner:
         seconds = done.draft_s + done.target_s + done.host_s
         self._since_plan_s += seconds
         self._widths.observe()
-        self._tell_guards(done)
+        self._guards.observe(done, self._target.at(1))
         self._host_s += (done.host_s / (done.n_drafted + 1) - self._host_s) / _HOST_ROUNDS
         self._looks.observe(done, self._is_look, self._target.at(1))
         self._reading.observe(len(done.tokens))
-        if self._waits and self._may_draft and not self._plain:
+        if self._waits and self._guards.may("draft"):
             self._reading.miss(len(done.tokens), self._target.at(1), self._share)
         for guess, token in zip(done.guesses, done.tokens, strict=False):
             self._acceptance[guess.source].observe(guess.confidence, guess.token == token)
@@ -214,23 +213,6 @@ class AutoPlanner:
     def costs(self) -> Costs:
         """Return what it believes that decodes cost now."""
         return Costs(self._target.known(), self._draft.at(1) if self._draft else 0.0)
-
-    def _ask_guards(self) -> None:
-        """Settle who may guess in this round: n-grams do not pause for what a draft lost."""
-        plain_s = self._target.at(1)
-        self._may_draft = not self._drafts.forbids(plain_s)
-        self._may_find = not self._finds.forbids(plain_s)
-        if self._target.switch_s:  # a width is kept: guesses now and then would change it each time
-            self._may_find = self._may_draft
-        is_off = not self._may_find and not (self._draft and self._may_draft)
-        self._plain = is_off or self._drafts.asks(plain_s) or self._finds.asks(plain_s)
-
-    def _tell_guards(self, done: Round) -> None:
-        is_drafted = bool(done.draft_s) or any(guess.source == "draft" for guess in done.guesses)
-        if is_drafted or self._target.switch_s or not done.n_drafted:
-            self._drafts.observe(done)
-        if not (is_drafted or self._target.switch_s):
-            self._finds.observe(done)
 
     def _start(self) -> None:
         self._p = 1.0
@@ -334,7 +316,7 @@ class AutoPlanner:
 
     def _best(self, n: int, p: float) -> float:
         """Return the value of going on from n guesses in the best way."""
-        if n >= min(HORIZON, self._n_max) or not self._may_draft:
+        if n >= min(HORIZON, self._n_max) or not self._guards.may("draft"):
             return self._stop[n]
         return max(self._stop[n], self._plan.going_on(n, p))
 

@@ -165,6 +165,7 @@ def test_auto_is_compared_with_its_own_plain_rounds() -> None:
     slow = replace(run, prompt_id="code-2", seconds=24.0)
     assert row("code", [run, slow], {}).own == pytest.approx((100 / 60 * 100 / 240) ** 0.5)
     assert row("code", [run, replace(slow, rounds=fast)], {}).own is None
+    assert row("code", [replace(run, rounds=replace(run.rounds, host_s=()))], {}).own is None
 
 
 def test_a_line_that_is_no_record_is_named(tmp_path: Path) -> None:
