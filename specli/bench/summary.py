@@ -155,10 +155,12 @@ def verdict(some: Sequence[Line]) -> str:
         parts.append(f"worth it for {_named(faster, ' times as fast')}")
     if slower:
         parts.append(f"slower for {_named(slower, ' times as fast')}")
-    if others:
-        parts.append(f"no clear difference for {_named(others, ' times as fast')}")
-    if any(line.bound == inf for line in some):
-        parts.append("one run of each, so nothing is known of how far such numbers vary")
+    once = [line for line in others if line.bound == inf]
+    if compared := [line for line in others if line.bound < inf]:
+        parts.append(f"no clear difference for {_named(compared, ' times as fast')}")
+    if once:
+        told = "one run of each, so nothing is known of how far such numbers vary"
+        parts.append(f"measured once: {_named(once, ' times as fast')}; {told}")
     return "; ".join(parts)
 
 

@@ -3,6 +3,7 @@
 import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
+from math import inf
 
 from specli.bench.contest import PLAIN
 from specli.bench.noise import percent
@@ -135,7 +136,9 @@ def _advised(advice: Advice, several: bool) -> str:
     if (bound := percent(advice.bound)) != "-":
         gained += f", {bound}"
     elif advice.way is None:
-        return f"The runs vary too much here to tell: {gained}, over all that was run."
+        once = advice.bound == inf
+        why = "One run of each is too few" if once else "The runs vary too much here"
+        return f"{why} to tell: {gained}, over all that was run."
     if advice.verdict == "slower":
         return f"Slower here: at best {gained}, over all that was run."
     if advice.way is None:
