@@ -158,7 +158,8 @@ def stats_line(stats: Stats, k: int | None, reason: Reason) -> str:
             parts.append(f"about {stats.gain:.1f} times plain decoding")
         if stats.draft_n:
             rate = stats.draft_n_accepted / stats.draft_n
-            parts.append(f"{rate:.0%} of {stats.draft_n} guesses accepted")
+            guesses = "1 guess" if stats.draft_n == 1 else f"{stats.draft_n} guesses"
+            parts.append(f"{rate:.0%} of {guesses} accepted")
         parts.append(f"{stats.mean_tokens_per_round:.2f} tokens/round")
     parts.append(f"prompt {stats.prompt_n} new + {stats.cache_n} cached in {stats.prompt_s:.2f} s")
     if reason in _CUT_SHORT:
