@@ -34,7 +34,7 @@ class Measurements:
             with open_regular(self._path) as file:
                 held = json.load(file)
             return dict(held["learned"]) if held["identity"] == self._identity else {}
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return {}
 
     def save(self, learned: Mapping[str, Any]) -> None:

@@ -26,7 +26,10 @@ def test_what_was_saved_is_loaded_by_the_same_identity_only() -> None:
     assert Measurements({"target": "b"}).load() == {}
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff", b'{"identity": 1}'])
+DEEP = pytest.param(b"[" * 100_000, id="deep")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff", b'{"identity": 1}', DEEP])
 def test_a_broken_file_is_no_file(content: bytes) -> None:
     kept = Measurements({"target": "a"})
     kept.save({"x": 1})

@@ -117,16 +117,9 @@ def _own(runs: Iterable[Run]) -> float | None:
     gains: dict[str, list[float]] = {}
     for run in runs:
         if run.contestant == AUTO.name:
-            columns = (
-                run.rounds.n_drafted,
-                run.rounds.draft_s,
-                run.rounds.target_s,
-                run.rounds.host_s,
-            )
-            rounds = zip(*columns, strict=False)  # a column may be missing in a record
-            plain = [
-                target_s + host_s for n, draft_s, target_s, host_s in rounds if not n + draft_s
-            ]
+            r = run.rounds
+            rounds = zip(r.n_drafted, r.draft_s, r.target_s, r.host_s, strict=False)  # or none
+            plain = [t + h for n, draft_s, t, h in rounds if n == 0 and draft_s == 0.0]
             if len(plain) < _N_PLAIN:
                 return None
             gains.setdefault(run.prompt_id, []).append(run.tokens * fmean(plain) / run.seconds)

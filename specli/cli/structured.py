@@ -33,7 +33,7 @@ def check_complete(text: str, reason: str, json_schema: str | None) -> None:
         return
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         cut, hint = _CUT[reason]
         raise SpecliError(
             f"the answer was cut by {cut} before its JSON was complete", hint

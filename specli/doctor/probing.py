@@ -73,7 +73,7 @@ def _understood(code: int, out: bytes, err: bytes) -> Llama:
         said["devices"] = tuple(Device(**device) for device in said["devices"])
         said["cxx_runtimes"] = tuple(said["cxx_runtimes"])
         return Llama("loaded", "", Loaded(**said))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return Llama("broken", f"no sense in its answer {out[:80]!r}", None)
 
 

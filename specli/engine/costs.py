@@ -52,8 +52,8 @@ class CostCurve:
         self._last = 0  # tokens of the last decode
         self._n_same = 0  # decodes of as many before it, in a row
         self._extra_s = 0.0  # what they took longer than T(n)
-        self._measured = dict(measured)
-        self._base = _interpolated(dict(self._measured))
+        self._base = _interpolated(dict(measured))
+        self._measured = set(measured)
         self._level = 0.0  # logarithms, these two
         self._corrections: dict[int, float] = {}
         self._used: list[int] = []  # the n that have one, increasing
@@ -116,7 +116,7 @@ class CostCurve:
 
     def known(self) -> dict[int, float]:
         """Return seconds by n for every n that was measured or used: what is worth keeping."""
-        return {n: self.at(n) for n in sorted({*self._measured, *self._corrections})}
+        return {n: self.at(n) for n in sorted(self._measured | set(self._corrections))}
 
 
 def ratios_of_rows(costs: CostCurve) -> CostCurve:

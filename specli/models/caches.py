@@ -59,7 +59,7 @@ def _ollama_blob(name: str, manifest: Path) -> Path:
         layers = json.loads(manifest.read_bytes())["layers"]
         digests = [layer["digest"] for layer in layers if layer["mediaType"].endswith(".model")]
         path = _ollama() / "blobs" / str(digests[0]).replace(":", "-")
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise ModelError(
             f"ollama:{name}: {manifest} names no model file", "fetch it again with ollama pull"
         ) from None

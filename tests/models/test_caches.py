@@ -102,7 +102,12 @@ def test_a_model_by_its_name_in_ollama(home: Path, reference: str, manifest: str
     assert locate(reference, {}).name == reference.removeprefix("ollama:")
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"layers": []}', '{"layers": [{}]}', "\xff"])
+DEEP = pytest.param("[" * 100_000, id="deep")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"layers": []}', '{"layers": [{}]}', "\xff", DEEP]
+)
 def test_a_manifest_that_names_nothing(home: Path, text: str) -> None:
     write(home / ".ollama/models/manifests/x/library/m/latest", text.encode("latin-1"))
     with pytest.raises(ModelError, match="names no model file"):
