@@ -18,7 +18,7 @@ from specli.backend.context import ContextSettings, LlamaContext
 from specli.backend.model import LlamaModel
 from specli.bench.contest import mean
 from specli.bench.measure import N_CTX, render, rows_after, timed
-from specli.bench.prompts import load_prompts
+from specli.bench.prompts import Prompt, load_prompts
 from specli.bench.record_files import load
 from specli.engine.costs import N_MAX
 from specli.engine.sampler import LogitSampler, of_draft
@@ -43,6 +43,9 @@ def main(
     of: Annotated[
         Path | None, typer.Option(help="Records whose plain answers become traces.")
     ] = None,
+    prompts: Annotated[
+        Path | None, typer.Option(help="The prompts of those records, where they are not our own.")
+    ] = None,
     measure: Annotated[str, typer.Option(help="Measure a curve; its name.")] = "",
     target: Annotated[Path | None, typer.Option(help="The model that answered.")] = None,
     draft: Annotated[Path | None, typer.Option(help="The model that guesses.")] = None,
@@ -52,16 +55,17 @@ def main(
     if (of or measure) and not (target and draft):
         raise UsageError("--target and --draft are wanted", "the pair that answered")
     if of and target and draft:
-        lines = [json.dumps(asdict(trace)) for trace in recorded(of, target, draft, threads)]
+        found = recorded(of, load_prompts(prompts), target, draft, threads)
+        lines = [json.dumps(asdict(trace)) for trace in found]
         traces.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     if measure and target and draft:
         with curves.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(measured(measure, target, draft, threads))) + "\n")
-    found = load_traces(traces)
+    replayed = load_traces(traces)
     for machine in load_curves(curves):
-        for temperature in sorted({trace.temperature for trace in found}):
+        for temperature in sorted({trace.temperature for trace in replayed}):
             print(f"\n## {machine.name}, temperature {temperature:g}\n")
-            some = [trace for trace in found if trace.temperature == temperature]
+            some = [trace for trace in replayed if trace.temperature == temperature]
             print("\n".join(table(some, machine)))
 
 
@@ -131,9 +135,11 @@ def gains(traces: Sequence[Trace], curves: Curves) -> tuple[int, tuple[float, fl
     return best, (plain / auto, fixed[best] / auto, bound / auto)
 
 
-def recorded(path: Path, target: Path, draft: Path, threads: int) -> Iterator[Trace]:
+def recorded(
+    path: Path, prompts: Sequence[Prompt], target: Path, draft: Path, threads: int
+) -> Iterator[Trace]:
     """Yield what a draft guesses of the plain answers in a file of records."""
-    texts, rng = render(target, load_prompts()), np.random.default_rng(1)
+    texts, rng = render(target, prompts), np.random.default_rng(1)
     with ExitStack() as stack:
         judge, guesser = (_context(stack, file, threads) for file in (target, draft))
         vocabulary = stack.enter_context(LlamaModel(target, vocabulary_only=True)).vocabulary

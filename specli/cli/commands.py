@@ -98,7 +98,8 @@ def _k(talk: Talk, text: str) -> None:
             raise UsageError(f"/k is {text}, auto or 0 to 64 is wanted") from None
         current.retune(options, replace(current.ready.settings, k=wanted))
     k = current.ready.settings.k
-    say("k", "auto" if k is None else str(k))
+    said = guessed_by(current.ready.session)
+    say("k", f"{'auto' if k is None else k}, {said}")
 
 
 def _temp(talk: Talk, text: str) -> None:

@@ -161,6 +161,8 @@ def stats_line(stats: Stats, k: int | None, reason: Reason) -> str:
             guesses = "1 guess" if stats.draft_n == 1 else f"{stats.draft_n} guesses"
             parts.append(f"{rate:.0%} of {guesses} accepted")
         parts.append(f"{stats.mean_tokens_per_round:.2f} tokens/round")
+        if k is not None and stats.lost:
+            parts.append("slower than plain decoding, which -k auto would find out")
     parts.append(f"prompt {stats.prompt_n} new + {stats.cache_n} cached in {stats.prompt_s:.2f} s")
     if reason in _CUT_SHORT:
         parts.append(_CUT_SHORT[reason])
@@ -173,7 +175,7 @@ def _k(stats: Stats, k: int | None) -> str:
     said = f"k auto, {stats.mean_k:.1f} on average"
     if 2 * stats.plain_rounds > stats.draft_rounds:
         share = stats.plain_rounds / stats.draft_rounds
-        said += f", off in {share:.0%} of the rounds: {_why_plain(stats)}"
+        said += f", no guess in {share:.0%} of the rounds: {_why_plain(stats)}"
     return said
 
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 _GUESSERS = {"draft": "a draft model", "ngram": "n-grams of the text", "none": "nothing"}
 UNREAD = "the draft, which would have to read the prompt first, costs more here than it brings"
+_N_POSITIONS = 8  # that are shown
 _REASONS: dict["Reason", str] = {
     "eog": "the model was done",
     "length": "cut by --max-tokens",
@@ -42,6 +43,8 @@ def in_words(stats: "Stats", reason: "Reason") -> dict[str, str]:
     # Without a guess it was plain decoding: what differs is chance.
     if stats.gain and stats.draft_n:
         rows["beside plain"] = f"about {stats.gain:.1f} times as fast"
+    elif stats.lost:
+        rows["beside plain"] = "slower: drafts took longer than what was accepted can have saved"
     if stats.draft_n:
         rows["guesses"] = (
             f"{stats.draft_n_accepted} of {stats.draft_n} accepted,"
@@ -51,8 +54,9 @@ def in_words(stats: "Stats", reason: "Reason") -> dict[str, str]:
             f"{accepted / drafted:.0%}"
             for accepted, drafted in zip(stats.accepted_at, stats.drafted_at, strict=False)
             if drafted
-        ][:8]
-        rows["by position"] = ", ".join(first) or "none accepted"
+        ]
+        more = ", ..." if len(first) > _N_POSITIONS else ""
+        rows["by position"] = (", ".join(first[:_N_POSITIONS]) or "none accepted") + more
     rows["rounds"] = (
         f"{stats.draft_rounds}, {stats.plain_rounds} without a guess,"
         f" {stats.mean_tokens_per_round:.2f} tokens each"

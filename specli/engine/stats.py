@@ -89,6 +89,16 @@ class Stats:
         plain_s = self.plain_s + (self.predicted_n - self.plain_n) * one_s
         return min(plain_s / self.predicted_s, max(self.mean_tokens_per_round, 1.0))
 
+    @property
+    def lost(self) -> bool:
+        """Whether plain decoding was faster for certain, though nobody measured it.
+
+        Its decodes take no longer than those of more tokens, so what was accepted saved no more
+        than as many of these, and the drafts took longer.
+        """
+        saved_s = self.draft_n_accepted * self.target_s / max(self.draft_rounds, 1)
+        return self.draft_n > 0 and self.draft_s > saved_s
+
     def as_dict(self) -> dict[str, object]:
         """Return the statistics as the command line's contract names them."""
         return {

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from scripts.replay import gains, load_curves, load_traces, table
+from scripts.replay import FOLDER, gains, load_curves, load_traces, table
 from scripts.virtual_time import Curves, Trace, least, seconds_of
 from specli.bench.contest import mean
 from specli.errors import UsageError
 
 TRACES = load_traces()
+HELD_OUT = load_traces(FOLDER / "replay-held-out.jsonl")
 # Qwen2.5-Coder 1.5B Q4_K_M and 0.5B Q4_0 on two cores: more tokens in a decode hardly pay.
 STEEP = Curves(
     "steep",
@@ -37,6 +38,22 @@ def test_auto_keeps_its_promise(curves: Curves, temperature: float) -> None:
     assert min(fixed for _, fixed, _ in numbers.values()) >= 1.0
     assert mean(fixed for _, fixed, _ in numbers.values()) >= 1.15
     assert mean(share for _, _, share in numbers.values()) >= 0.7
+
+
+def test_of_other_prompts_it_keeps_it_too() -> None:
+    (curves,) = load_curves()
+    for temperature in (0.0, 1.0):
+        some = [trace for trace in HELD_OUT if trace.temperature == temperature]
+        _, (plain, fixed, _) = gains(some, curves)
+        assert plain >= 1.9
+        assert fixed >= 1.1
+
+
+@pytest.mark.parametrize(
+    "trace", [*TRACES, *HELD_OUT], ids=lambda t: f"{t.prompt_id}-{t.temperature:g}"
+)
+def test_no_answer_is_slower_where_guesses_are_dear(trace: Trace) -> None:
+    assert seconds_of(trace, STEEP, 0) / seconds_of(trace, STEEP, None) >= 0.96
 
 
 @pytest.mark.parametrize("times", [1.0, 1.25, 1.5, 2.0])

@@ -257,7 +257,7 @@ def test_k_and_temperature_change_without_loading(talk: Callable[..., Result], t
     assert stats[0]["cache_n"] == 0
     assert stats[1]["cache_n"] > 15
     assert stats[2]["cache_n"] > stats[1]["cache_n"]
-    assert done.err == "temp: 1.5\nk: 2\nk: auto\n"
+    assert done.err == "temp: 1.5\nk: 2, drafts by draft\nk: auto, drafts by draft and ngram\n"
 
 
 def test_retry_draws_anew_and_undo_forgets(talk: Callable[..., Result]) -> None:

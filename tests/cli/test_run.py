@@ -209,7 +209,7 @@ def test_bare_specli_shows_the_help(specli: Specli) -> None:
     ("plain_rounds", "said"),
     [
         (20, "speculation off (both: a guess costs more here than it brings): "),
-        (15, "off in 75% of the rounds: a guess costs more here than it brings): "),
+        (15, "no guess in 75% of the rounds: a guess costs more here than it brings): "),
         (5, "speculation on (both, k auto, 2.0 on average): "),
     ],
 )
@@ -220,6 +220,15 @@ def test_the_statistics_say_when_speculation_turned_itself_off(
     stats.draft_n = 0 if plain_rounds == 20 else 40
     assert said in stats_line(stats, None, "eog")
     assert "k=3" in stats_line(stats, 3, "eog")
+
+
+def test_the_statistics_say_what_a_fixed_number_of_guesses_lost() -> None:
+    stats = Stats("draft", draft_rounds=20, predicted_n=20, draft_n=60, draft_s=1.0, target_s=2.0)
+    said = "slower than plain decoding, which -k auto would find out"
+    assert said in stats_line(stats, 3, "eog")
+    assert said not in stats_line(stats, None, "eog")
+    assert said not in stats_line(replace(stats, draft_n_accepted=12), 3, "eog")
+    assert in_words(stats, "eog")["beside plain"].startswith("slower: ")
 
 
 def test_the_statistics_say_when_a_draft_did_not_read_the_prompt() -> None:

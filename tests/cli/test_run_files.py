@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from specli.chat import Done, Text
+from specli.cli.answer_file import AnswerFile
+from specli.engine.stats import Stats
 from tests.cli.conftest import Result
 
 Specli = Callable[..., Result]
@@ -63,6 +66,19 @@ def test_ctrl_c_leaves_no_half_of_an_answer(tiny: Path, tmp_path: Path) -> None:
         process.communicate(timeout=20)
     assert process.returncode == 130
     assert not list(tmp_path.glob("answer*"))
+
+
+def test_an_interrupted_answer_is_said_not_to_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "answer.txt"
+    file = AnswerFile(path, with_stats=False)
+    file.event(Text("half an", drafted=False))
+    file.event(Done("interrupted", Stats("none")))
+    assert capsys.readouterr().err == (
+        f"warning: {path} was not written: the answer was interrupted\n"
+    )
+    assert not path.exists()
 
 
 def test_quiet_says_nothing_but_errors(specli: Specli, tiny: Path) -> None:

@@ -33,7 +33,7 @@ def test_what_was_followed_by_several_tokens_is_less_sure() -> None:
     assert guess(always, [1, 2]).confidence > guess(mostly, [1, 2]).confidence
 
 
-@pytest.mark.parametrize("n_before", [8, 16])
+@pytest.mark.parametrize("n_before", [12, 16])
 def test_a_copy_of_the_prompt_is_surer_than_a_repetition_of_the_answer(n_before: int) -> None:
     copied, repeated = NgramDrafter(), NgramDrafter()
     copied.prefill(ONCE)

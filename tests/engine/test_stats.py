@@ -50,3 +50,10 @@ def test_a_look_at_the_draft_that_came_to_nothing_is_no_plain_round() -> None:
 def test_nothing_is_said_where_nothing_is_known() -> None:
     assert Stats("draft").gain is None
     assert stats(plain_s=1.0).gain is None
+
+
+@pytest.mark.parametrize(("n_accepted", "lost"), [(0, True), (1, False)])
+def test_drafts_that_took_longer_than_they_can_have_saved_lost(n_accepted: int, lost: bool) -> None:
+    """Whatever a plain decode takes: no longer than the 0.8 s of these, and the drafts took 0.2."""
+    assert stats(*[drafted(n_accepted, 1.0)] * 5, plain_s=1.0).lost is lost
+    assert not stats(plain(1.0), plain_s=1.0).lost
