@@ -146,6 +146,8 @@ def recorded(
         for done in load(path).runs():
             if not done.answer:
                 continue
+            if done.prompt_id not in texts:
+                raise UsageError(f"{path}: the prompt {done.prompt_id} is unknown", "see --prompts")
             prompt = tuple(vocabulary.tokenize(texts[done.prompt_id][0]))
             tokens = [*prompt, *done.answer]
             judge.truncate(0)

@@ -88,11 +88,12 @@ def open_session(
 ) -> Iterator[Session]:
     """Load a pair and hold it for as long as the context lasts; keep what it learns.
 
+    Without guesses (k = 0) the draft is left where it is: more need more rows, and loading anew.
     interrupted: asked while models load, prompts are evaluated and tokens come; a yes ends that.
     on_load: told the models' names and how much of them, 0 to 1, is loaded. Raises ModelError,
     PairError, Interrupted.
     """
-    drafts = [pair.draft] if isinstance(pair.draft, Located) else []
+    drafts = [pair.draft] if isinstance(pair.draft, Located) and settings.k != 0 else []
     n_rows = rows_needed(pair, settings)
     with load_models(pair.target, drafts, settings, n_rows, interrupted, on_load) as models:
         opened = _Opened(models, pair, identity(pair, settings))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from specli.assemble import Pair, open_session
 from specli.backend.model import LlamaModel
 from specli.errors import Interrupted, ModelError, SpecliError
 from specli.loaded import load_models
@@ -92,3 +93,13 @@ def test_what_ends_the_loading_lets_all_go(
     with pytest.raises(error):
         load(tiny / "target.gguf", tiny / "draft.gguf", interrupted=make())
     assert not open_models
+
+
+@pytest.mark.parametrize(("k", "names"), [(0, {"target"}), (1, {"target", "draft"})])
+def test_a_draft_is_loaded_where_it_may_guess(
+    tiny: Path, open_models: set[LlamaModel], k: int, names: set[str]
+) -> None:
+    pair = Pair(located(tiny / "target.gguf"), located(tiny / "draft.gguf"))
+    with open_session(pair, Settings(n_ctx=64, n_threads=1, k=k)) as session:
+        assert {model.path.stem for model in open_models} == names
+        assert session.method == ("draft" if k else "none")

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from statistics import fmean, median
 
+import numpy as np
+
 from specli.bench.clairvoyant import Costs, least_seconds
 from specli.bench.contest import AUTO, FINALISTS, PLAIN, mean, ranking, speeds
 from specli.bench.records import Foresight, Passes, Records, Run, Setup
@@ -15,7 +17,7 @@ from specli.text import human_size
 _HEAD = (
     *("category", "plain t/s", "auto t/s", "auto / plain", "best k", "t/s", "auto / best k"),
     *("best peer", "t/s", "auto / peer", "bound / plain", "share of the bound"),
-    *("auto / plain, later", "auto / own plain rounds"),
+    *("share, by own decodes", "auto / plain, later", "auto / own plain rounds"),
 )
 _LATER = 64  # tokens after which auto has found out what its draft is worth
 _N_PLAIN = 20  # rounds without guesses that tell what plain decoding takes
@@ -32,6 +34,7 @@ class Row:
     peer: tuple[str, float] | None
     bound: float | None  # its gain over plain
     share: float | None  # how much of this gain auto has
+    decoded: float | None  # its share of the bound, were decodes as dear as in auto's own runs
     later: float | None  # auto against plain after the first _LATER tokens
     own: float | None  # auto against what its own plain rounds take
 
@@ -44,15 +47,14 @@ def report(name: str, records: Records) -> str:
     most = max(run.max_tokens for run in runs)
     final = [run for run in runs if run.max_tokens == most]
     costs = pooled([record for record in records.all if isinstance(record, Passes)])
-    gains = {}
-    if costs:
-        foresights = (r for r in records.all if isinstance(r, Foresight) and r.max_tokens == most)
-        gains = {foresight.prompt_id: gain(costs, foresight) for foresight in foresights}
+    foresights = {
+        r.prompt_id: r for r in records.all if isinstance(r, Foresight) and r.max_tokens == most
+    }
     parts = [f"# {name}", *_setup(records.setup, runs, most)]
     for temperature in sorted({run.temperature for run in final}):
         here = [run for run in final if run.temperature == temperature]
         rows = [
-            row(category, [run for run in here if run.category == category], gains)
+            row(category, [run for run in here if run.category == category], costs, foresights)
             for category in dict.fromkeys(run.category for run in here)
         ]
         parts += [
@@ -69,8 +71,10 @@ def report(name: str, records: Records) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def row(category: str, runs: Sequence[Run], gains: Mapping[str, float]) -> Row:
-    """Return the row of runs of one category and temperature. gains: of the bound, by prompt."""
+def row(
+    category: str, runs: Sequence[Run], costs: Costs | None, foresights: Mapping[str, Foresight]
+) -> Row:
+    """Return the row of runs of one category and temperature. foresights: by prompt."""
     found = speeds(runs)
     prompts = {run.prompt_id for run in runs}
     complete = [name for name in ranking(runs) if found[name].keys() == prompts]
@@ -80,13 +84,39 @@ def row(category: str, runs: Sequence[Run], gains: Mapping[str, float]) -> Row:
         return next(((n, means[n]) for n in complete if n.startswith(prefix)), None)
 
     plain, auto = means.get(PLAIN.name), means.get("auto")
-    bound = share = None
+    bound = share = decoded = None
     greedy = all(run.temperature == 0 for run in runs)
-    if greedy and prompts <= gains.keys():
-        bound = mean(gains[prompt] for prompt in prompts)
+    if costs and greedy and prompts <= foresights.keys():
+        bound = mean(gain(costs, foresights[prompt]) for prompt in prompts)
         share = auto / plain / bound if auto and plain else None
-    peers = best("k="), best("peer ")
-    return Row(category, plain, auto, *peers, bound, share, _later(runs), _own(runs))
+        decoded = _decoded(runs, costs, foresights)
+    bests = best("k="), best("peer ")
+    return Row(category, plain, auto, *bests, bound, share, decoded, _later(runs), _own(runs))
+
+
+def _decoded(
+    runs: Sequence[Run], costs: Costs, foresights: Mapping[str, Foresight]
+) -> float | None:
+    """Return the bound's seconds of a token over auto's, were decodes as dear as auto's own were.
+
+    The target's of all sizes are as many times as dear as those that auto decoded. None where some
+    prompt has no answer of auto, or none of which rounds are known.
+    """
+    shares: dict[str, list[float]] = {}
+    for run in runs:
+        if run.contestant == AUTO.name:
+            rounds = list(zip(run.rounds.n_drafted, run.rounds.target_s, strict=False))  # or none
+            if not rounds:
+                return None
+            sizes = [n + 1 for n, _ in rounds]
+            known = np.interp(sizes, [*costs.target_s], [*costs.target_s.values()])
+            times = sum(seconds for _, seconds in rounds) / float(known.sum())
+            dear = replace(costs, target_s={n: times * s for n, s in costs.target_s.items()})
+            foresight = foresights[run.prompt_id]
+            least = least_seconds(dear, foresight.model, foresight.ngram) / len(foresight.model)
+            shares.setdefault(run.prompt_id, []).append(least * run.tokens / run.seconds)
+    answered = shares.keys() == {run.prompt_id for run in runs}
+    return mean(mean(some) for some in shares.values()) if answered else None
 
 
 def _later(runs: Iterable[Run]) -> float | None:
@@ -145,6 +175,7 @@ def total(rows: Sequence[Row]) -> Row:
         ("", peer) if peer else None,
         over([row.bound for row in rows]),
         over([row.share for row in rows]),
+        over([row.decoded for row in rows]),
         over([row.later for row in rows]),
         over([row.own for row in rows]),
     )
@@ -182,7 +213,9 @@ def _setup(setup: Setup, runs: Sequence[Run], most: int) -> list[str]:
         " A speed is the geometric mean over a category's prompts.",
         "The bound is the least time for the target's own greedy text when it is known beforehand"
         " how far each guess will be right, over the passes below. Its share is auto's gain over"
-        " plain decoding divided by the bound's, so that a neighbour's load hits both."
+        " plain decoding divided by the bound's, so that a neighbour's load hits both;"
+        " by own decodes: the bound's time over auto's, the target's passes being as much"
+        " dearer or cheaper as those of auto's own rounds were."
         f" Later: of the rounds after the first {_LATER} tokens, by which a planner has learned."
         " Own plain rounds: how many times as fast auto is as if all tokens had taken what those of"
         " its rounds took that had no guesses, where each run has"
@@ -199,7 +232,8 @@ def _cells(row: Row) -> tuple[str, ...]:
         *(row.category, _speed(row.plain), _speed(row.auto), ratio(row.plain)),
         *(fixed[0], _speed(fixed[1]), ratio(fixed[1])),
         *(peer[0].removeprefix("peer "), _speed(peer[1]), ratio(peer[1])),
-        *(_speed(row.bound), _speed(row.share), _speed(row.later), _speed(row.own)),
+        *(_speed(row.bound), _speed(row.share), _speed(row.decoded)),
+        *(_speed(row.later), _speed(row.own)),
     )
 
 

@@ -251,7 +251,7 @@ def _bandwidth(bandwidth: Bandwidth) -> Rows:
     threads = f"{bandwidth.n_threads} {'thread' if bandwidth.n_threads == 1 else 'threads'}"
     yield "read", f"{bandwidth.bytes_per_s / 1e9:.1f} GB/s, measured now with {threads}"
     for ceiling in bandwidth.ceilings:
-        speed = f"about {ceiling.tokens_per_s:.2g} tokens/s at that, without speculation"
+        speed = f"at most {ceiling.tokens_per_s:.2g} tokens/s at that speed, without speculation"
         fits = "" if ceiling.fits else ", and it does not fit in memory"
         yield f"{ceiling.model_bytes / 1e9:.0f} GB model", speed + fits
 

@@ -93,10 +93,11 @@ class Stats:
     def lost(self) -> bool:
         """Whether plain decoding was faster for certain, though nobody measured it.
 
-        Its decodes take no longer than those of more tokens, so what was accepted saved no more
-        than as many of these, and the drafts took longer.
+        Its rounds take no longer than those of more tokens less their drafts, so what was accepted
+        saved no more than as many of these, and the drafts took longer.
         """
-        saved_s = self.draft_n_accepted * self.target_s / max(self.draft_rounds, 1)
+        round_s = (self.target_s + self.host_s) / max(self.draft_rounds, 1)
+        saved_s = self.draft_n_accepted * round_s
         return self.draft_n > 0 and self.draft_s > saved_s
 
     def as_dict(self) -> dict[str, object]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from specli.bench.clairvoyant import Costs
 from specli.bench.contest import AUTO, PLAIN, Contest, Entry, Plan, entries, rotated
 from specli.bench.prompts import Prompt
 from specli.bench.record_files import Recorder, load
@@ -134,8 +135,8 @@ def test_the_page_tells_who_won(tmp_path: Path) -> None:
     cells = (
         "| code | 10.00 | 20.00 | 2.00 | k=6 | 16.00 | 1.25 | n_max=16 p_min=0.75 | 12.35 | 1.62 |"
     )
-    assert f"{cells} 4.00 | 0.50 | 4.00 | - |" in page
-    assert f"{cells} - | - | 4.00 | - |" in page  # temperature 1 has no bound
+    assert f"{cells} 4.00 | 0.50 | 0.98 | 4.00 | - |" in page
+    assert f"{cells} - | - | - | 4.00 | - |" in page  # temperature 1 has no bound
     assert "| geometric mean | 10.00 | 20.00 | 2.00 |  | 16.00 | 1.25 |  | 12.35 | 1.62 |" in page
     assert "run it" in page
     assert "| of one row | 1.00 | 1.00 | 1.00 |" in page
@@ -149,7 +150,7 @@ def test_the_page_leaves_open_what_did_not_run(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     plan = Plan(entries([3], False, ["fixed"]), PROMPTS, ("code",), (1.0,), 1, 9, 1, 7, False)
     hold(path, FakeRunner(), plan)
-    line = "| code | - | - | - | k=3 | 13.00 | - | - | - | - | - | - | - | - |"
+    line = "| code | - | - | - | k=3 | 13.00 | - | - | - | - | - | - | - | - | - |"
     assert line in report("name", load(path))
     path.write_text("")
     with pytest.raises(UsageError, match="no runs"):
@@ -161,11 +162,28 @@ def test_auto_is_compared_with_its_own_plain_rounds() -> None:
     columns = (getattr(plain, name) + getattr(fast, name) for name in Rounds.__slots__)
     answer = "auto", "code", "code-1", "sha", 5, 1.0, 7, 100, 0
     run = Run(*answer, tokens=100, seconds=6.0, rounds=Rounds(*columns))
-    assert row("code", [run], {}).own == pytest.approx(100 / 60)
+    assert row("code", [run], None, {}).own == pytest.approx(100 / 60)
     slow = replace(run, prompt_id="code-2", seconds=24.0)
-    assert row("code", [run, slow], {}).own == pytest.approx((100 / 60 * 100 / 240) ** 0.5)
-    assert row("code", [run, replace(slow, rounds=fast)], {}).own is None
-    assert row("code", [replace(run, rounds=replace(run.rounds, host_s=()))], {}).own is None
+    assert row("code", [run, slow], None, {}).own == pytest.approx((100 / 60 * 100 / 240) ** 0.5)
+    assert row("code", [run, replace(slow, rounds=fast)], None, {}).own is None
+    assert row("code", [replace(run, rounds=replace(run.rounds, host_s=()))], None, {}).own is None
+
+
+def test_the_bound_is_reckoned_by_what_the_decodes_of_auto_took() -> None:
+    """All of them twice as long as those that were measured, of the draft as long as these."""
+    costs = Costs({1: 0.1, 3: 0.2}, 0.01)
+    foresight = Foresight("code", "code-1", 4, (2, 1, 0, 0), (0, 0, 0, 0))
+    answer = "auto", "code", "code-1", "sha", 5, 0.0, 7, 4, 0
+    run = Run(*answer, tokens=4, seconds=1.0, rounds=rounds(1, [0.2] * 4))
+    one = row("code", [run], costs, {"code-1": foresight})
+    assert one.decoded == pytest.approx((0.4 + 2 * 0.01 + 0.2) / 1.0)
+    short = replace(run, tokens=2, seconds=0.5)  # it ended sooner
+    assert row("code", [short], costs, {"code-1": foresight}).decoded == pytest.approx(one.decoded)
+    unknown = replace(run, rounds=replace(run.rounds, n_drafted=()))
+    unanswered = replace(run, contestant="plain", prompt_id="code-2")
+    of_both = {"code-1": foresight, "code-2": foresight}
+    for some in ([replace(run, temperature=1.0)], [unknown], [run, unanswered]):
+        assert row("code", some, costs, of_both).decoded is None
 
 
 def test_a_line_that_is_no_record_is_named(tmp_path: Path) -> None:

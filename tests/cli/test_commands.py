@@ -260,6 +260,19 @@ def test_k_and_temperature_change_without_loading(talk: Callable[..., Result], t
     assert done.err == "temp: 1.5\nk: 2, drafts by draft\nk: auto, drafts by draft and ngram\n"
 
 
+def test_a_draft_that_k_left_where_it_was_guesses_once_it_may(
+    talk: Callable[..., Result], tiny: Path
+) -> None:
+    lines = "hello", "/k 2", "more", "/k 0", "again"
+    done = talk(*lines, args=("-d", tiny / "draft.gguf", "-k", 0, "--json"))
+    events = [json.loads(line) for line in done.out.splitlines()]
+    stats = [event["stats"] for event in events if event["type"] == "done"]
+    assert [one["method"] for one in stats] == ["none", "draft", "none"]
+    assert stats[1]["draft_n"] > 0
+    assert stats[2]["cache_n"] > stats[1]["cache_n"] > 15
+    assert done.err == "k: 2, drafts by draft\nk: 0, no drafts\n"
+
+
 def test_retry_draws_anew_and_undo_forgets(talk: Callable[..., Result]) -> None:
     args = ("--temp", 3, "--seed", 1, "--json", "--save")
     done = talk("hello", "/retry", "/retry", "more", "/undo", "/save talk.json", args=args)
