@@ -91,12 +91,16 @@ class Speeds:
 
 
 def fitted(
-    whole: Schedule, seconds: Callable[[Schedule], float], budget_s: float
+    whole: Schedule,
+    seconds: Callable[[Schedule], float],
+    budget_s: float,
+    least_tokens: int = 0,
 ) -> tuple[Schedule, str]:
     """Return as much of a schedule as fits, and in words what of it that is.
 
-    seconds: what one repeat of a schedule takes. Where nothing fits, the least is returned. All the
-    repeats stay in it, as what takes less time than expected can be run more often.
+    seconds: what one repeat of a schedule takes. least_tokens: of an answer, whatever fits. Where
+    nothing fits, the least is returned. All the repeats stay in it, as what takes less time than
+    expected can be run more often.
     """
     smaller = whole
     for n_prompts, repeats, max_tokens in _LADDER:
@@ -104,7 +108,7 @@ def fitted(
             whole,
             prompts=chosen(whole.prompts, n_prompts),
             repeats=min(whole.repeats or repeats, repeats),
-            max_tokens=min(whole.max_tokens, max_tokens),
+            max_tokens=min(whole.max_tokens, max(max_tokens, least_tokens)),
         )
         if seconds(smaller) * (smaller.repeats or 1) <= budget_s:
             break

@@ -40,7 +40,8 @@ class Wanted:
 class Plan:
     """What was asked for. drafts: as run would be told; None for what run would take.
 
-    repeats: None for as many as time allows.
+    least_tokens: of an answer, as somebody asked for just these. repeats: None for as many as time
+    allows.
     """
 
     settings: Settings
@@ -49,6 +50,7 @@ class Plan:
     n_prompts: int
     temperatures: tuple[float, ...]
     max_tokens: int
+    least_tokens: int
     repeats: int | None
     out: Path
 
@@ -73,6 +75,7 @@ def checked(options: ModelOptions, wanted: Wanted) -> Plan:
         n_prompts=wanted.per_category or all_of_them,
         temperatures=_temperatures(wanted.temps, options.temp),
         max_tokens=settings.max_tokens or MAX_TOKENS,
+        least_tokens=(settings.max_tokens or 0) if options.is_given("max_tokens") else 0,
         repeats=None if wanted.duration else wanted.repeat or usual,
         out=_out(wanted.out),
     )

@@ -154,7 +154,8 @@ class _Trial:
         if not self.wanted.quick:
             return whole
         left_s = _SHARE * (QUICK_S - (time.perf_counter() - self.began))
-        smaller, said = fitted(whole, lambda s: bench.speeds().seconds(s, lengths), left_s)
+        least = plan.least_tokens
+        smaller, said = fitted(whole, lambda s: bench.speeds().seconds(s, lengths), left_s, least)
         say("quick", said)
         return smaller
 

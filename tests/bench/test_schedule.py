@@ -27,6 +27,7 @@ def test_sweeps_take_every_draft() -> None:
 
 
 SPEEDS = Speeds(prompt_s=0.01, token_s=0.1, of_draft_s={"d": 0.01})
+BOTH = dict.fromkeys((p.id for p in PROMPTS), 100)
 LENGTHS = dict.fromkeys((p.id for p in load_prompts()), 100)
 
 
@@ -54,3 +55,11 @@ def test_as_much_as_fits(budget_s: float, n_prompts: int, fit: int, max_tokens: 
 def test_what_was_asked_for_is_never_exceeded() -> None:
     whole = Schedule(contestants(["d"], None, False), PROMPTS[:1], (0.0,), 5, 1)
     assert fitted(whole, lambda _: 1.0, 100.0)[0] == whole
+
+
+def test_answers_are_as_long_as_they_were_wanted() -> None:
+    whole = Schedule(contestants(["d"], None, False), PROMPTS, (0.0,), 200, 3)
+    smaller, said = fitted(whole, lambda s: SPEEDS.seconds(s, {**LENGTHS, **BOTH}), 1.0, 200)
+    assert smaller.max_tokens == 200
+    assert len(smaller.prompts) == 1
+    assert "200 tokens an answer" in said
