@@ -17,7 +17,7 @@ from scripts.virtual_time import GREEDY, Curves, Trace, least, seconds_of
 from specli.backend.context import ContextSettings, LlamaContext
 from specli.backend.model import LlamaModel
 from specli.bench.contest import mean
-from specli.bench.measure import N_CTX, render, rows_after, timed
+from specli.bench.measure import N_CTX, digest, render, rows_after, timed
 from specli.bench.prompts import Prompt, load_prompts
 from specli.bench.record_files import load
 from specli.engine.costs import N_MAX
@@ -146,8 +146,9 @@ def recorded(
         for done in load(path).runs():
             if not done.answer:
                 continue
-            if done.prompt_id not in texts:
-                raise UsageError(f"{path}: the prompt {done.prompt_id} is unknown", "see --prompts")
+            if digest(texts.get(done.prompt_id, ("", 0))[0]) != done.prompt_sha256:
+                what = f"{path}: the prompt {done.prompt_id} is unknown, or another"
+                raise UsageError(what, "--prompts names a file of prompts")
             prompt = tuple(vocabulary.tokenize(texts[done.prompt_id][0]))
             tokens = [*prompt, *done.answer]
             judge.truncate(0)

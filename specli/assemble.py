@@ -93,7 +93,8 @@ def open_session(
     on_load: told the models' names and how much of them, 0 to 1, is loaded. Raises ModelError,
     PairError, Interrupted.
     """
-    drafts = [pair.draft] if isinstance(pair.draft, Located) and settings.k != 0 else []
+    draft = _draft_of(pair, settings)
+    drafts = [draft] if draft else []
     n_rows = rows_needed(pair, settings)
     with load_models(pair.target, drafts, settings, n_rows, interrupted, on_load) as models:
         opened = _Opened(models, pair, identity(pair, settings))
@@ -199,13 +200,19 @@ def new_session(
 
 def identity(pair: Pair, settings: Settings) -> dict[str, Any]:
     """Return all that costs depend on, beside the machine."""
+    draft = _draft_of(pair, settings)
     return {
         "llama.cpp": version(),
         "target": file_identity(pair.target.path),
-        "draft": file_identity(pair.draft.path) if isinstance(pair.draft, Located) else None,
+        "draft": file_identity(draft.path) if draft else None,
         "n_threads": n_threads(settings),
         "n_gpu_layers": [settings.n_gpu_layers, settings.draft_n_gpu_layers],
     }
+
+
+def _draft_of(pair: Pair, settings: Settings) -> Located | None:
+    """Return the model that guesses, if one may."""
+    return pair.draft if isinstance(pair.draft, Located) and settings.k != 0 else None
 
 
 @dataclass(frozen=True, slots=True)

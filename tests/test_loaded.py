@@ -103,3 +103,9 @@ def test_a_draft_is_loaded_where_it_may_guess(
     with open_session(pair, Settings(n_ctx=64, n_threads=1, k=k)) as session:
         assert {model.path.stem for model in open_models} == names
         assert session.method == ("draft" if k else "none")
+
+
+def test_without_guesses_a_draft_need_not_be_there(tiny: Path) -> None:
+    pair = Pair(located(tiny / "target.gguf"), located(tiny / "nowhere.gguf"))
+    with open_session(pair, Settings(n_ctx=64, n_threads=1, k=0)) as session:
+        assert session.method == "none"

@@ -61,7 +61,7 @@ class Machine:
             contestant=entry.name,
             category=prompt.category,
             prompt_id=prompt.id,
-            prompt_sha256=_digest(text),
+            prompt_sha256=digest(text),
             prompt_n=prompt_n,
             temperature=temperature,
             seed=self.seed,
@@ -82,7 +82,7 @@ class Machine:
     ) -> tuple[object, ...]:
         """Return the key of the run that `run` would give."""
         text, _ = self.texts[prompt.id]
-        return (entry.name, prompt.id, _digest(text), temperature, self.seed, max_tokens, repeat)
+        return (entry.name, prompt.id, digest(text), temperature, self.seed, max_tokens, repeat)
 
     def passes(self, plain: Run) -> Passes:
         """Measure what passes cost after the text of a plain run, the sizes in turn."""
@@ -214,5 +214,6 @@ def timed(context: LlamaContext, tokens: Sequence[int], n: int, n_rows: int) -> 
     return seconds
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Return what tells one prompt from others in records."""
     return sha256(text.encode()).hexdigest()

@@ -106,7 +106,7 @@ def _decoded(
     for run in runs:
         if run.contestant == AUTO.name:
             rounds = list(zip(run.rounds.n_drafted, run.rounds.target_s, strict=False))  # or none
-            if not rounds:
+            if not rounds or min(seconds for _, seconds in rounds) <= 0.0:
                 return None
             sizes = [n + 1 for n, _ in rounds]
             known = np.interp(sizes, [*costs.target_s], [*costs.target_s.values()])

@@ -118,7 +118,8 @@ def fitted(
         longest = max(smaller.prompts, key=lambda p: costs[p.id])
         smaller = replace(smaller, prompts=tuple(p for p in smaller.prompts if p != longest))
     smaller = replace(smaller, repeats=whole.repeats)
-    return smaller, _said(whole, smaller)
+    over = "" if seconds(smaller) <= budget_s else "; even that takes longer"
+    return smaller, _said(whole, smaller) + over
 
 
 def _said(whole: Schedule, smaller: Schedule) -> str:

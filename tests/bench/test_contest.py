@@ -182,7 +182,8 @@ def test_the_bound_is_reckoned_by_what_the_decodes_of_auto_took() -> None:
     unknown = replace(run, rounds=replace(run.rounds, n_drafted=()))
     unanswered = replace(run, contestant="plain", prompt_id="code-2")
     of_both = {"code-1": foresight, "code-2": foresight}
-    for some in ([replace(run, temperature=1.0)], [unknown], [run, unanswered]):
+    odd = replace(run, rounds=replace(run.rounds, target_s=(0.0,) * 4))
+    for some in ([replace(run, temperature=1.0)], [unknown], [odd], [run, unanswered]):
         assert row("code", some, costs, of_both).decoded is None
 
 
