@@ -234,7 +234,7 @@ def _draft_tokens(text: str | None) -> int | None:
         return int(text)
     except ValueError:
         raise UsageError(
-            f"--draft-tokens is {text}, auto or 0 to {MAX_DRAFT_TOKENS} is wanted"
+            f"--draft-tokens is {text or 'empty'}, auto or 0 to {MAX_DRAFT_TOKENS} is wanted"
         ) from None
 
 

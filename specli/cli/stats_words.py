@@ -1,5 +1,6 @@
 """The statistics of an answer in words, for people."""
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -50,13 +51,10 @@ def in_words(stats: "Stats", reason: "Reason") -> dict[str, str]:
             f"{stats.draft_n_accepted} of {stats.draft_n} accepted,"
             f" {stats.draft_n_accepted / stats.draft_n:.0%}"
         )
-        first = [
-            f"{accepted / drafted:.0%}"
-            for accepted, drafted in zip(stats.accepted_at, stats.drafted_at, strict=False)
-            if drafted
-        ]
-        more = ", ..." if len(first) > _N_POSITIONS else ""
-        rows["by position"] = (", ".join(first[:_N_POSITIONS]) or "none accepted") + more
+        columns = zip_longest(stats.accepted_at, stats.drafted_at, fillvalue=0)
+        shares = [f"{accepted / drafted:.0%}" for accepted, drafted in columns if drafted]
+        more = ["..."] if len(shares) > _N_POSITIONS else []
+        rows["by position"] = ", ".join(shares[:_N_POSITIONS] + more)
     rows["rounds"] = (
         f"{stats.draft_rounds}, {stats.plain_rounds} without a guess,"
         f" {stats.mean_tokens_per_round:.2f} tokens each"
