@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from statistics import fmean, median
 
-import numpy as np
-
 from specli.bench.clairvoyant import Costs, least_seconds
 from specli.bench.contest import AUTO, FINALISTS, PLAIN, mean, ranking, speeds
 from specli.bench.records import Foresight, Passes, Records, Run, Setup
@@ -102,15 +100,15 @@ def _decoded(
     The target's of all sizes are as many times as dear as those that auto decoded. None where some
     prompt has no answer of auto, or none of which rounds are known.
     """
+    passes = costs.envelope()
     shares: dict[str, list[float]] = {}
     for run in runs:
         if run.contestant == AUTO.name:
             rounds = list(zip(run.rounds.n_drafted, run.rounds.target_s, strict=False))  # or none
             if not rounds or min(seconds for _, seconds in rounds) <= 0.0:
                 return None
-            sizes = [n + 1 for n, _ in rounds]
-            known = np.interp(sizes, [*costs.target_s], [*costs.target_s.values()])
-            times = sum(seconds for _, seconds in rounds) / float(known.sum())
+            known_s = sum(passes[min(n, len(passes) - 1)] for n, _ in rounds)
+            times = sum(seconds for _, seconds in rounds) / known_s
             dear = replace(costs, target_s={n: times * s for n, s in costs.target_s.items()})
             foresight = foresights[run.prompt_id]
             least = least_seconds(dear, foresight.model, foresight.ngram) / len(foresight.model)

@@ -1,6 +1,5 @@
 """The statistics of an answer in words, for people."""
 
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -51,8 +50,7 @@ def in_words(stats: "Stats", reason: "Reason") -> dict[str, str]:
             f"{stats.draft_n_accepted} of {stats.draft_n} accepted,"
             f" {stats.draft_n_accepted / stats.draft_n:.0%}"
         )
-        columns = zip_longest(stats.accepted_at, stats.drafted_at, fillvalue=0)
-        shares = [f"{accepted / drafted:.0%}" for accepted, drafted in columns if drafted]
+        shares = [f"{share:.0%}" for share in stats.accepted_per_position if share is not None]
         more = ["..."] if len(shares) > _N_POSITIONS else []
         rows["by position"] = ", ".join(shares[:_N_POSITIONS] + more)
     rows["rounds"] = (

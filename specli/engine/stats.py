@@ -100,6 +100,12 @@ class Stats:
         saved_s = self.draft_n_accepted * round_s
         return self.draft_n > 0 and self.draft_s > saved_s
 
+    @property
+    def accepted_per_position(self) -> list[float | None]:
+        """Which share of the guesses at position 1, 2, ... of a round was accepted."""
+        columns = zip_longest(self.accepted_at, self.drafted_at, fillvalue=0)
+        return [_ratio(accepted, drafted) for accepted, drafted in columns]
+
     def as_dict(self) -> dict[str, object]:
         """Return the statistics as the command line's contract names them."""
         return {
@@ -126,10 +132,7 @@ class Stats:
             },
             "acceptance_rate": _ratio(self.draft_n_accepted, self.draft_n),
             "mean_tokens_per_round": round(self.mean_tokens_per_round, 4),
-            "accepted_per_position": [
-                _ratio(accepted, drafted)
-                for accepted, drafted in zip_longest(self.accepted_at, self.drafted_at, fillvalue=0)
-            ],
+            "accepted_per_position": self.accepted_per_position,
             "draft_ms": _ms(self.draft_s),
             "target_ms": _ms(self.target_s),
             "host_ms": _ms(self.host_s),
