@@ -4,7 +4,7 @@ import ctypes
 import os
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from threading import local
@@ -17,7 +17,7 @@ from specli.errors import ModelError
 
 _LOG_LEVEL_ERROR = 4
 _SPINS = "1000"
-_listeners: list[list[str]] = []
+_listeners: list[Callable[[str], None]] = []
 
 
 class _Errors(local):
@@ -91,8 +91,8 @@ def system() -> str:
 @cache
 def _log_callback(library: ModuleType) -> Any:
     def keep_errors(level: int, text: bytes, _: ctypes.c_void_p) -> None:
-        for lines in _listeners:
-            lines.append(text.decode("utf-8", "replace"))
+        for hear in _listeners:
+            hear(text.decode("utf-8", "replace"))
         if level == _LOG_LEVEL_ERROR:
             _errors.lines.append(text.decode("utf-8", "replace").strip())
 
@@ -100,14 +100,21 @@ def _log_callback(library: ModuleType) -> Any:
 
 
 @contextmanager
+def listening(hear: Callable[[str], None]) -> Iterator[None]:
+    """Tell somebody what llama.cpp logs, of every level, for as long as the context lasts."""
+    _listeners.append(hear)
+    try:
+        yield
+    finally:
+        _listeners.remove(hear)
+
+
+@contextmanager
 def log_lines() -> Iterator[list[str]]:
     """Collect what llama.cpp logs, of every level, for as long as the context lasts."""
     lines: list[str] = []
-    _listeners.append(lines)
-    try:
+    with listening(lines.append):
         yield lines
-    finally:
-        _listeners.remove(lines)
 
 
 def last_errors() -> str:

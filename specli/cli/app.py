@@ -12,6 +12,7 @@ from specli.cli.bench import bench
 from specli.cli.chat import chat
 from specli.cli.chats import chats
 from specli.cli.config import config
+from specli.cli.derive import derive
 from specli.cli.doctor import doctor
 from specli.cli.models import models
 from specli.cli.pull import pull
@@ -34,6 +35,7 @@ app.command()(run)
 app.command()(chat)
 app.command()(trace)
 app.command()(verify)
+app.command()(derive)
 app.command()(doctor)
 app.command()(pull)
 app.add_typer(chats, name="chats")
