@@ -5,7 +5,7 @@ from pathlib import Path
 from specli.assemble import Session
 from specli.chat import AnswerEvent, Done, Text
 from specli.cli.output import stats_line
-from specli.cli.streams import say, tell
+from specli.cli.streams import tell
 from specli.cli.waiting import Waiting
 from specli.engine.types import Round
 from specli.files import unwritable, write_whole
@@ -37,9 +37,7 @@ class AnswerFile:
             self._waiting.show(f"{self._n_tokens} tokens", min(share, 1.0))
         elif isinstance(event, Done):
             self._waiting.close()
-            if event.reason == "interrupted":
-                say("warning", f"{self._path} was not written: the answer was interrupted")
-            else:
+            if event.reason != "interrupted":
                 try:
                     write_whole(self._path, self._text.encode())
                 except OSError as error:

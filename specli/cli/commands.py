@@ -84,7 +84,9 @@ def _model(talk: Talk, name: str) -> None:
 
 def _draft(talk: Talk, name: str) -> None:
     wait = talk.load(draft=name) if name else ""
-    said = guessed_by(talk.current.ready.session).removeprefix("drafts by ")
+    ready = talk.current.ready
+    said = guessed_by(ready.session).removeprefix("drafts by ")
+    said += ", /k is 0" if ready.settings.k == 0 else ""
     say("draft", f"{said}; {wait}" if wait else said)
 
 

@@ -228,7 +228,7 @@ class ModelOptions:
 
 def _draft_tokens(text: str | None) -> int | None:
     """Return the number; None for auto. Raises UsageError."""
-    if text in (None, "auto"):
+    if text is None or text.lower() == "auto":
         return None
     try:
         return int(text)

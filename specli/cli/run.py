@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, redirect_stderr
+from contextlib import ExitStack, contextmanager, redirect_stderr
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -11,6 +11,7 @@ import typer
 
 from specli.cli.attachments import attached
 from specli.cli.options import ModelOptions, with_model_options
+from specli.cli.streams import say
 from specli.cli.structured import GrammarText, JsonSchema, check_complete
 from specli.cli.tracing import TraceFile, check_trace
 from specli.errors import Interrupted, UsageError
@@ -121,7 +122,11 @@ def _run_one(
             raise UsageError("--output holds the text of an answer, not --json", "use > FILE")
         check_place(output)
     gbnf, said = read_grammar(json_schema, grammar), ""
-    with load_session(options, grammar=gbnf) as ready, traced(trace, ready) as page:
+    with (
+        _told_of(output),
+        load_session(options, grammar=gbnf) as ready,
+        traced(trace, ready) as page,
+    ):
         shown = ready.output
         if output is not None:
             from specli.cli.answer_file import AnswerFile
@@ -142,6 +147,17 @@ def _run_one(
             if event.reason == "interrupted":
                 raise Interrupted("interrupted")
             check_complete(said, event.reason, json_schema)
+
+
+@contextmanager
+def _told_of(output: Path | None) -> Iterator[None]:
+    """Say that a file was not written, where Ctrl-C ends what should have been in it."""
+    try:
+        yield
+    except (KeyboardInterrupt, Interrupted):
+        if output is not None:
+            say("warning", f"{output} was not written: the answer was interrupted")
+        raise
 
 
 def answer(ready: "Ready", options: ModelOptions, text: str, raw: bool) -> "Iterator[AnswerEvent]":

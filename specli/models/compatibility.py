@@ -12,7 +12,7 @@ FIRST_COMPARED_ID = 5  # the ids before it are special tokens that do not occur 
 MAX_SHOWN = 5
 
 _TYPES = {0: "none", 1: "SPM", 2: "BPE", 3: "WPM", 4: "UGM", 5: "RWKV", 6: "PLAMO2"}
-_PAIR_HINT = "choose a draft of the target's own family, or use --draft ngram"
+_PAIR_HINT = "choose a draft of the target's own family, or ngram"
 
 # Models that read another model's hidden states: no draft by themselves.
 SIDECARS = {

@@ -245,7 +245,7 @@ def test_another_pair_that_fails_leaves_the_old_one_with_all_that_it_knew(
 
 
 def test_k_and_temperature_change_without_loading(talk: Callable[..., Result], tiny: Path) -> None:
-    lines = "hello", "/temp 1.5", "/k 2", "more", "/k auto", "again"
+    lines = "hello", "/temp 1.5", "/k 2", "more", "/k AUTO", "again"
     done = talk(*lines, args=("-d", tiny / "draft.gguf", "-k", 4, "--json"))
     events = [json.loads(line) for line in done.out.splitlines()]
     starts = [event for event in events if event["type"] == "start"]
@@ -263,14 +263,16 @@ def test_k_and_temperature_change_without_loading(talk: Callable[..., Result], t
 def test_a_draft_that_k_left_where_it_was_guesses_once_it_may(
     talk: Callable[..., Result], tiny: Path
 ) -> None:
-    lines = "hello", "/k 2", "more", "/k 0", "again"
+    lines = "hello", "/k 2", "more", "/k 0", "again", "/draft"
     done = talk(*lines, args=("-d", tiny / "draft.gguf", "-k", 0, "--json"))
     events = [json.loads(line) for line in done.out.splitlines()]
     stats = [event["stats"] for event in events if event["type"] == "done"]
     assert [one["method"] for one in stats] == ["none", "draft", "none"]
     assert stats[1]["draft_n"] > 0
     assert stats[2]["cache_n"] > stats[1]["cache_n"] > 15
-    assert done.err == "k: 2, drafts by draft\nk: 0, no drafts\n"
+    assert done.err.splitlines() == [
+        *("k: 2, drafts by draft", "k: 0, no drafts", "draft: no drafts, /k is 0"),
+    ]
 
 
 def test_retry_draws_anew_and_undo_forgets(talk: Callable[..., Result]) -> None:

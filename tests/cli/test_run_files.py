@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from specli.chat import Done, Text
-from specli.cli.answer_file import AnswerFile
-from specli.engine.stats import Stats
+from specli.errors import Interrupted
 from tests.cli.conftest import Result
 
 Specli = Callable[..., Result]
@@ -63,22 +61,25 @@ def test_ctrl_c_leaves_no_half_of_an_answer(tiny: Path, tmp_path: Path) -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(1.2)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        _, err = process.communicate(timeout=20)
     assert process.returncode == 130
+    said = f"warning: {tmp_path / 'answer.txt'} was not written: the answer was interrupted"
+    assert said.encode() in err
     assert not list(tmp_path.glob("answer*"))
 
 
-def test_an_interrupted_answer_is_said_not_to_be_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_ctrl_c_while_models_load_says_what_is_not_written(
+    specli: Specli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise Interrupted("interrupted")
+
+    monkeypatch.setattr("specli.cli.session.load_session", interrupted)
     path = tmp_path / "answer.txt"
-    file = AnswerFile(path, with_stats=False)
-    file.event(Text("half an", drafted=False))
-    file.event(Done("interrupted", Stats("none")))
-    assert capsys.readouterr().err == (
-        f"warning: {path} was not written: the answer was interrupted\n"
-    )
-    assert not path.exists()
+    done = specli("run", "hello", "-o", path)
+    assert (done.code, done.out) == (130, "")
+    assert done.err == f"warning: {path} was not written: the answer was interrupted\n"
+    assert specli("run", "hello").err == ""
 
 
 def test_quiet_says_nothing_but_errors(specli: Specli, tiny: Path) -> None:
