@@ -28,6 +28,7 @@ from specli.text import human_size
 _POSITIONS = 12  # that are shown
 _WIDTH = 80
 _NAME = 26
+_MANY_BITS = "F32", "F16", "Q8_0"  # of which a draft in four bits is much cheaper
 _HEAD: tuple[str, ...] = (
     *("category", "plain/s", "spec/s", "ratio", "chance", "min-max"),
     *("accepted", "tok/round", "k"),
@@ -51,6 +52,8 @@ def report(setup: Setup, runs: Sequence[Run], target: str, told: Mapping[str, st
     said += _wrapped(_advised(advice, several))
     if advice.verdict != "unclear":
         said.append(_settings_line(advice, target, told))
+    if not setup.drafts and setup.target.description.endswith(_MANY_BITS):
+        said.append(f"no model guessed; this makes one: specli derive {shlex.quote(target)}")
     return said
 
 

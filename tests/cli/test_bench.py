@@ -84,6 +84,14 @@ def test_json_is_the_records_and_the_default_file_is_in_the_data_folder(
     assert kinds == ["setup", "passes", *["run"] * 4]
 
 
+def test_who_has_no_draft_is_told_of_one(specli: Specli, tiny: Path, few: list[object]) -> None:
+    once = "--repeat", 1, "--per-category", 1, "--temp", 0
+    told = "no model guessed; this makes one: specli derive"
+    done = specli(*few, *once, "-d", "ngram")
+    assert done.out.endswith(f"{told} {tiny / 'target.gguf'}\n")
+    assert told not in specli(*few, *once, "-d", tiny / "draft.gguf").out
+
+
 def test_drafts_and_ks_are_compared_and_the_best_is_kept(
     specli: Specli, tiny: Path, tmp_path: Path, few: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
