@@ -165,7 +165,7 @@ TEXTS = Key(
 )
 DRAFT_TOKENS = Key(
     f'"auto" or 0 to {MAX_DRAFT_TOKENS}',
-    lambda v: v == "auto" or (_is_whole(v) and 0 <= v <= MAX_DRAFT_TOKENS),
+    lambda v: str(v).lower() == "auto" or (_is_whole(v) and 0 <= v <= MAX_DRAFT_TOKENS),
 )
 PAIR_KEYS = {"draft": NAME, "draft_tokens": DRAFT_TOKENS}
 _SHOWN = "specli config shows each setting, its value and where it comes from"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from specli.cli.options import ModelOptions
 from specli.config import (
     FLAG,
     NUMBER,
@@ -103,6 +104,12 @@ WRONG = [
     ('pairs.a.drafts = "b"', 'pairs."a": drafts is no setting', "did you mean draft?"),
     ("pairs.a.x = 1", 'pairs."a": x is no setting', "known are draft, draft_tokens"),
 ]
+
+
+def test_auto_may_be_written_as_on_the_command_line() -> None:
+    write('pairs.a.draft_tokens = "AUTO"')
+    assert load_config().pairs["a"].draft_tokens == "AUTO"
+    assert ModelOptions(draft_tokens="AUTO").settings().k is None
 
 
 @pytest.mark.parametrize(("text", "said", "hint"), WRONG)

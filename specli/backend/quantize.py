@@ -72,7 +72,7 @@ def quantize(source: Path, place: Path, bits: int, on_tensor: Callable[[int, int
 
 def main() -> None:
     """Do it, and leave why it failed on stderr."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started this ends it
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no exception, which llama.cpp would not pass on
     with suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -82,7 +82,8 @@ def main() -> None:
     def tell(number: int, n_tensors: int) -> None:
         try:
             os.write(1, b"%d %d\n" % (number, n_tensors))
-        except OSError:  # nobody waits for it any more
+        except OSError:  # nobody waits for it any more, or tidies up
+            Path(place).unlink(missing_ok=True)
             os._exit(1)
 
     try:

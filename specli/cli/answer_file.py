@@ -16,7 +16,8 @@ class AnswerFile:
     """The Output that --output names: the text in a file, the rest on stderr."""
 
     def __init__(self, path: Path, with_stats: bool) -> None:
-        self._path = path
+        self.path = path
+        self.is_written = False
         self._with_stats = with_stats
         self._waiting = Waiting()
         self._settings = Settings()
@@ -39,9 +40,10 @@ class AnswerFile:
             self._waiting.close()
             if event.reason != "interrupted":
                 try:
-                    write_whole(self._path, self._text.encode())
+                    write_whole(self.path, self._text.encode())
+                    self.is_written = True
                 except OSError as error:
-                    raise unwritable(self._path, error) from None
+                    raise unwritable(self.path, error) from None
             if self._with_stats:
                 tell(stats_line(event.stats, self._settings.k, event.reason))
 

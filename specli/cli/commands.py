@@ -86,7 +86,8 @@ def _draft(talk: Talk, name: str) -> None:
     wait = talk.load(draft=name) if name else ""
     ready = talk.current.ready
     said = guessed_by(ready.session).removeprefix("drafts by ")
-    said += ", /k is 0" if ready.settings.k == 0 else ""
+    if ready.settings.k == 0 and not ready.session.reason_off:
+        said += ", /k is 0"
     say("draft", f"{said}; {wait}" if wait else said)
 
 

@@ -9,7 +9,9 @@ from typing import Annotated
 import typer
 
 from specli.cli.model_names import model_names
-from specli.errors import UsageError
+from specli.errors import Interrupted, UsageError
+
+_OF_ITSELF = 0.6  # of a model's size: a larger draft can only guess for larger models
 
 
 def derive(
@@ -21,13 +23,20 @@ def derive(
             help="What it is made from: an alias[:quant], a path, or hf:org/repo:quant.",
         ),
     ],
-    bits: Annotated[int, typer.Option(help="Bits for each weight: 2, 3, 4, 5, 6 or 8.")] = 4,
+    bits: Annotated[
+        int,
+        typer.Option(
+            metavar="2|3|4|5|6|8",
+            help="Bits for each weight. 4 is soonest made; 2, 3 and 5 take minutes.",
+        ),
+    ] = 4,
     out: Annotated[
         Path | None,
         typer.Option(
             *("--out", "-o"),
             metavar="FILE.gguf",
-            help="Where it goes.",
+            readable=False,
+            help="Where it goes: a file, or a folder.",
             show_default="here, called after the model",
         ),
     ] = None,
@@ -52,11 +61,10 @@ def derive(
     """
     from specli.backend.quantize import QUANTIZATIONS
     from specli.cli.downloads import Downloads
-    from specli.cli.interrupt import Interrupt, tidied
+    from specli.cli.interrupt import Interrupt
     from specli.cli.streams import say, write
     from specli.cli.waiting import Waiting
-    from specli.derived import Making, check, name_of
-    from specli.models.header import file_bytes
+    from specli.derived import Making, name_of
     from specli.models.registry import load_registry
     from specli.models.store import fetch_missing, look_up
     from specli.text import human_size
@@ -66,24 +74,30 @@ def derive(
     with Downloads() as downloads:
         found = look_up(model, load_registry(), offline)
         source = fetch_missing([found], downloads.show, Interrupt().listening)[0]
-    place = out or Path(name_of(source.name, bits))
-    check(source.path, place, bits, replaces=force)
-    waiting = Waiting()
+    place, name = out or Path(), name_of(source.name, bits)
+    place = place / name if place.is_dir() else place
+    waiting, making = Waiting(), Making(source.path, place, bits, replaces=force)
+
+    def tidy() -> None:
+        waiting.close()
+        making.stop()
+
     try:
-        with closing(Making(source.path, place, bits)) as making, tidied(making.stop):
-            for share in making.shares():
+        with closing(making), Interrupt(tidy).listening() as stopped:
+            making.check()
+            for share in making.shares(stopped):
                 waiting.show(f"making {place.name}", share)
-    except KeyboardInterrupt:
-        waiting.close()
-        say("interrupted", f"{place} was not written")
+    except Interrupted as error:
+        say("interrupted", error.message)
         raise
-    finally:
-        waiting.close()
-    made, had = place.stat().st_size, file_bytes(source.path)
+    made, had = making.made_bytes, making.had_bytes
     if as_json:
         shown = {"path": str(place), "size_bytes": made, "source": str(source.path)}
-        write(json.dumps({**shown, "source_bytes": had, "bits": bits}, ensure_ascii=False) + "\n")
+        more = {"source_bytes": had, "bits": bits, "bits_per_weight": 8 * made / making.n_params}
+        write(json.dumps({**shown, **more}, ensure_ascii=False) + "\n")
         return
-    say("made", f"{human_size(made)}, {made / had:.0%} of the {human_size(had)} of {source.name}")
-    say("hint", f"what it brings: specli bench -t TARGET --drafts {shlex.quote(str(place))},auto")
+    each = f"{8 * made / making.n_params:.1f} bits for each weight"
+    say("made", f"{human_size(made)} of {human_size(had)} ({made / had:.0%}), {each}")
+    target = shlex.quote(model) if made < _OF_ITSELF * had else "TARGET"
+    say("hint", f"what it brings: specli bench -t {target} -d {shlex.quote(str(place))}")
     write(f"{place}\n")

@@ -21,6 +21,7 @@ from specli.structured import read_grammar
 
 if TYPE_CHECKING:
     from specli.chat import AnswerEvent
+    from specli.cli.answer_file import AnswerFile
     from specli.cli.session import Ready
 
 Prompt: TypeAlias = Annotated[
@@ -122,17 +123,19 @@ def _run_one(
             raise UsageError("--output holds the text of an answer, not --json", "use > FILE")
         check_place(output)
     gbnf, said = read_grammar(json_schema, grammar), ""
+    file = None
+    if output is not None:
+        from specli.cli.answer_file import AnswerFile
+
+        file = AnswerFile(output, options.stats)
     with (
-        _told_of(output),
+        _told_of(file),
         load_session(options, grammar=gbnf) as ready,
         traced(trace, ready) as page,
     ):
-        shown = ready.output
-        if output is not None:
-            from specli.cli.answer_file import AnswerFile
-
-            shown = AnswerFile(output, options.stats)
-            shown.start(ready.session, ready.settings)
+        shown = file or ready.output
+        if file:
+            file.start(ready.session, ready.settings)
         events = answer(ready, options, text, raw)
         page.begin(text, ready)
         with ready.interrupt.listening():
@@ -150,13 +153,13 @@ def _run_one(
 
 
 @contextmanager
-def _told_of(output: Path | None) -> Iterator[None]:
+def _told_of(file: "AnswerFile | None") -> Iterator[None]:
     """Say that a file was not written, where Ctrl-C ends what should have been in it."""
     try:
         yield
     except (KeyboardInterrupt, Interrupted):
-        if output is not None:
-            say("warning", f"{output} was not written: the answer was interrupted")
+        if file and not file.is_written:
+            say("warning", f"{file.path} was not written: the answer was interrupted")
         raise
 
 
