@@ -1,9 +1,10 @@
 """What a decode of n tokens costs on this machine, now."""
 
+import random
 import time
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import exp, inf, log, sqrt
 from statistics import median
 
@@ -156,7 +157,8 @@ def measure_costs(
     """Time decodes of an empty sequence, as many as the budget allows; leave it empty.
 
     known: what was measured or learned another time, in seconds by n. Some of these are measured
-    again, and all move with them: what a busy hour taught does not outlast it. Where one has become
+    again, one that sticks out among them, and all move with them: what a busy hour taught does not
+    outlast it. Where one has become
     much dearer than the others did, it may have been a busy moment, and half of that is believed; a
     GPU is believed. n_rows: most rows of logits that a decode returns. Returns all that is known
     then, T(1) among it, whatever it costs.
@@ -164,10 +166,12 @@ def measure_costs(
     timed: dict[int, float] = {}  # warm or not
     warm: dict[int, float] = {}
     end = time.perf_counter() + budget_s
-    for n, is_warm in _to_measure(model.prepares, bool(known)):
+    dear = _too_dear(known)
+    likely = {n: seconds for n, seconds in known.items() if n not in dear}
+    for n, is_warm in _to_measure(model.prepares, bool(known), dear):
         if n > min(model.n_batch, model.n_ctx):
             continue
-        held = known or warm or timed
+        held = likely or warm or timed
         needed = n == 1 and not known and not warm
         if not needed and time.perf_counter() + _interpolated(dict(held))[n] > end:
             continue
@@ -186,19 +190,35 @@ def _believed(seconds: float, expected: float) -> float:
     return sqrt(seconds * expected) if expected < _MISJUDGED * seconds else seconds
 
 
-def _to_measure(prepares: bool, is_known: bool) -> list[tuple[int, bool]]:
+def _to_measure(prepares: bool, is_known: bool, dear: Sequence[int]) -> list[tuple[int, bool]]:
     """Return which numbers of tokens to decode, and whether the time counts.
 
     Each several times, of which the fastest counts: the others had to wait or wake up. In turn, as
     a busy moment slows what comes together; on a GPU in a row, where one that comes after another
     size is slower. Where its first decode of a size loads its kernels it counts for nothing, and as
-    it is fast all sizes are measured at every start.
+    it is fast all sizes are measured at every start. dear: sizes of which one is to be among them.
     """
     if prepares:
         again = [(n, True) for n in WIDTHS for _ in range(_N_NEW + 1)]
         return again if is_known else [(n, False) for n in WIDTHS] + again
+    if dear:
+        return [(n, True) for n in 2 * (1, random.choice(dear), 8, 4)]
     sizes = 2 * _FIRST if is_known else 2 * _FIRST + 2 * _OTHERS
     return [(n, True) for n in sizes]
+
+
+def _too_dear(known: Mapping[int, float]) -> list[int]:
+    """Return the sizes that are dearer than their neighbours let expect.
+
+    Kernels may be so, or a busy moment was: what seems dear is not used, so nothing else tells.
+    """
+    at = sorted(known)
+    found = []
+    for low, n, high in zip(at, at[1:], at[2:], strict=False):
+        expected = known[low] + (known[high] - known[low]) * (n - low) / (high - low)
+        if expected < _MISJUDGED * known[n]:
+            found.append(n)
+    return found
 
 
 def measure_switch(model: Model) -> float:

@@ -110,9 +110,9 @@ def test_what_is_known_moves_with_what_is_measured_again(clock: Clock) -> None:
 def test_one_slow_decode_does_not_move_what_is_known(clock: Clock) -> None:
     model = FakeModel(0)
     model.n_batch = 64
-    clock.times(model, STEPS | {2: 19.0})
+    clock.times(model, STEPS | {4: 21.0})
     again = measure_costs(model, STEPS, 100.0)
-    assert again == pytest.approx(STEPS | {2: (1.9 * 19.0) ** 0.5})
+    assert again == pytest.approx(STEPS | {4: (2.1 * 21.0) ** 0.5})
 
 
 def test_noise_does_not_make_sizes_dearer_from_start_to_start(clock: Clock) -> None:
@@ -135,6 +135,18 @@ def gpu(clock: Clock) -> FakeModel:
     model.prepares = True
     clock.times(model, STEPS | {64: 9.5}, switch_s=6.0, load_s=90.0)
     return model
+
+
+def test_what_a_busy_moment_made_dear_is_found_out_though_nobody_uses_it(clock: Clock) -> None:
+    true = STEPS | {6: 3.0, 7: 3.2, 9: 3.6, 10: 3.7, 12: 4.1, 24: 6.0}
+    model = FakeModel(0)
+    model.n_batch = 64
+    clock.times(model, true)
+    busy = {3: 1.9, 7: 1.7, 9: 2.2, 10: 1.5, 12: 1.3}
+    known = {n: seconds * busy.get(n, 1.0) for n, seconds in true.items()}
+    for _ in range(40):
+        known = measure_costs(model, known, 9.0)
+    assert max(known[n] / true[n] for n in true) < 1.15
 
 
 def test_on_a_gpu_every_width_is_measured_warm_at_every_start(clock: Clock) -> None:
