@@ -32,7 +32,7 @@ def test_the_text_is_the_targets_own(specli: Specli, smollm2: Path, tmp_path: Pa
         "made: 77.6 MB of 98.4 MB (79%), 4.6 bits for each weight",
         "hint: what it brings: specli bench -t TARGET -d demo-draft-q4_0.gguf",
     ]
-    asked = "run", "Name three rivers of Europe", "--temp", 0, "-n", 24
+    asked = "run", "Name three rivers of Europe", "--temp", 0, "-n", 12
     plain = specli(*asked, "-d", "none", "-q")
     drafted = specli(*asked, "-d", tmp_path / "demo-draft-q4_0.gguf", "-k", 4, "--json")
     events = [json.loads(line) for line in drafted.out.splitlines()]
