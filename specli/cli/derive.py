@@ -27,7 +27,7 @@ def derive(
         int,
         typer.Option(
             metavar="2|3|4|5|6|8",
-            help="Bits for each weight. 4 is soonest made; 2, 3 and 5 take minutes.",
+            help="Bits for each weight. 4 is soonest made; 2, 3 and 5 take several times as long.",
         ),
     ] = 4,
     out: Annotated[
