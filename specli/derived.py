@@ -1,6 +1,5 @@
 """A draft that is made from a model: the same in fewer bits (docs/adr/0019)."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -11,7 +10,7 @@ from specli.backend.model import LlamaModel
 from specli.backend.quantize import QUANTIZATIONS
 from specli.child import close_pipes, crashed, how_it_ended, kill, start
 from specli.errors import Interrupted, ModelError, PairError, SpecliError, UsageError
-from specli.files import check_place, unwritable
+from specli.files import check_place, partial_of, unwritable
 from specli.models.compatibility import check_sidecar, rollback
 from specli.models.header import Header, file_bytes, parts_of, read_header
 from specli.models.store import quant_of
@@ -54,7 +53,7 @@ class Making:
         self._source = source
         self._shown = place
         self._place = place.resolve()  # what a link leads to is replaced, not the link
-        self._partial = self._place.with_name(f"{self._place.name[:50]}.{os.getpid()}.partial")
+        self._partial = partial_of(self._place)
         self._bits = bits
         self._replaces = replaces
         self._process: subprocess.Popen[bytes] | None = None
@@ -66,7 +65,8 @@ class Making:
         where little would be saved or the place is taken, SpecliError for lack of room.
         """
         source, bits = self._source, self._bits
-        headers = [read_header(part) for part in parts_of(source) or [source]]
+        parts = parts_of(source) or [source]
+        headers = [read_header(part) for part in parts]
         check_sidecar(headers[0].architecture, source.name)
         if not rollback(headers[0]):
             raise PairError(f"{source}: cannot drop tokens from its memory, as a draft has to")
@@ -83,7 +83,7 @@ class Making:
             )
             raise UsageError(f"{source}: {said}", hint)
         check_place(self._shown)
-        if any(part.samefile(self._place) for part in parts_of(source) if self._place.exists()):
+        if self._place.exists() and any(part.samefile(self._place) for part in parts):
             raise UsageError(f"{self._shown}: is the model itself", "name another file with -o")
         self._check_free()
         free = shutil.disk_usage(self._place.parent).free

@@ -21,8 +21,7 @@ def write_whole(path: Path, *parts: bytes | memoryview, private: bool = False) -
     place = path.resolve()
     if place.exists() and not place.is_file():  # root could put a file in place of a device
         raise OSError(errno.EINVAL, "is no regular file")
-    # a name as long as names can be leaves no room for the rest
-    partial = place.with_name(f"{place.name[:50]}.{os.getpid()}.partial")
+    partial = partial_of(place)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
     try:
         with os.fdopen(os.open(partial, flags, 0o600 if private else 0o666), "wb") as file:
@@ -31,6 +30,12 @@ def write_whole(path: Path, *parts: bytes | memoryview, private: bool = False) -
         partial.replace(place)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def partial_of(place: Path) -> Path:
+    """Return where a file is written before it is moved to its place."""
+    # a name as long as names can be leaves no room for the rest
+    return place.with_name(f"{place.name[:50]}.{os.getpid()}.partial")
 
 
 def open_regular(path: Path) -> BinaryIO:

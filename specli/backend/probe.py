@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from specli.backend.library import llama
+from specli.child import keep_no_dump
 from specli.errors import ModelError
 
 # enum ggml_backend_dev_type
@@ -134,10 +135,7 @@ def _text(data: bytes | None) -> str:
 
 def main() -> None:
     """Print the answer as the one line of stdout, whatever libraries print while they load."""
-    with suppress(ImportError, OSError, ValueError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash here is expected, keep no dump
+    keep_no_dump()
     stdout = os.dup(1)
     os.dup2(2, 1)
     answer = json.dumps(asdict(ask())).encode()

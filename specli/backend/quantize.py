@@ -10,11 +10,11 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from specli.backend.library import last_errors, listening, llama
+from specli.child import keep_no_dump
 from specli.errors import ModelError
 
 
@@ -73,10 +73,7 @@ def quantize(source: Path, place: Path, bits: int, on_tensor: Callable[[int, int
 def main() -> None:
     """Do it, and leave why it failed on stderr."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # no exception, which llama.cpp would not pass on
-    with suppress(ImportError, OSError, ValueError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    keep_no_dump()
     source, place, bits = sys.argv[1:]
 
     def tell(number: int, n_tensors: int) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from specli.cli.model_names import model_names
+from specli.cli.pull import Offline
 from specli.errors import Interrupted, UsageError
 
 _OF_ITSELF = 0.6  # of a model's size: a larger draft can only guess for larger models
@@ -41,9 +42,7 @@ def derive(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Fetch nothing, fail where something is missing.")
-    ] = False,
+    offline: Offline = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a JSON object instead of the file's path.")
     ] = False,

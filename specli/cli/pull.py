@@ -1,12 +1,16 @@
 """specli pull: models onto this machine."""
 
 import json
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
 from specli.cli.model_names import model_names
 from specli.errors import ModelError
+
+Offline: TypeAlias = Annotated[
+    bool, typer.Option("--offline", help="Fetch nothing, fail where something is missing.")
+]
 
 
 def pull(
@@ -21,9 +25,7 @@ def pull(
     no_draft: Annotated[
         bool, typer.Option("--no-draft", help="Leave out the drafts that are registered for them.")
     ] = False,
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Fetch nothing, fail where something is missing.")
-    ] = False,
+    offline: Offline = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a JSON line for each model instead of its path.")
     ] = False,

@@ -158,10 +158,9 @@ def measure_costs(
 
     known: what was measured or learned another time, in seconds by n. Some of these are measured
     again, one that sticks out among them, and all move with them: what a busy hour taught does not
-    outlast it. Where one has become
-    much dearer than the others did, it may have been a busy moment, and half of that is believed; a
-    GPU is believed. n_rows: most rows of logits that a decode returns. Returns all that is known
-    then, T(1) among it, whatever it costs.
+    outlast it. Where one has become much dearer than the others did, it may have been a busy
+    moment, and half of that is believed; a GPU is believed. n_rows: most rows of logits that a
+    decode returns. Returns all that is known then, T(1) among it, whatever it costs.
     """
     timed: dict[int, float] = {}  # warm or not
     warm: dict[int, float] = {}
