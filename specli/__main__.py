@@ -14,7 +14,10 @@ def main() -> None:
     from specli.cli.app import main as run
 
     signal.signal(signal.SIGINT, before)
-    run()
+    try:
+        run()
+    finally:  # it ends already: Ctrl-C would only leave a traceback of that
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

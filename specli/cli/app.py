@@ -2,7 +2,6 @@
 
 import errno
 import os
-import signal
 import sys
 from typing import Annotated
 
@@ -75,8 +74,6 @@ def main() -> None:
     """Run the command line and exit with its code."""
     keep_streams()
     code = _run()
-    if code == Interrupted.exit_code:  # Ctrl-C once more cannot end it any sooner
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         sys.stdout.flush()
     except (OSError, ValueError) as error:
