@@ -1,6 +1,7 @@
 """specli derive: a draft out of a model."""
 
 import json
+import os
 import shlex
 from contextlib import closing
 from pathlib import Path
@@ -74,7 +75,8 @@ def derive(
         found = look_up(model, load_registry(), offline)
         source = fetch_missing([found], downloads.show, Interrupt().listening)[0]
     place, name = out or Path(), name_of(source.name, bits)
-    place = place / name if place.is_dir() else place
+    if os.path.isdir(place):  # also where the name is too long to be one  # noqa: PTH112
+        place /= name
     waiting, making = Waiting(), Making(source.path, place, bits, replaces=force)
 
     def tidy() -> None:

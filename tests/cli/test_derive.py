@@ -104,6 +104,7 @@ def test_what_cannot_be_is_refused_before_it_begins(
         (3, "gone.gguf: no such file", ("gone.gguf",)),
         (3, "no model is called 'nonsense'", ("nonsense",)),
         (2, "there is no folder", (target, "-o", "nowhere/a.gguf")),
+        (1, "xx.gguf: cannot be written: File name too long", (target, "-o", f"{300 * 'x'}.gguf")),
     ]
     for code, said, asked in refusals:
         done = specli("derive", *asked)
