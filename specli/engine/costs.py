@@ -5,7 +5,7 @@ import time
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from math import exp, inf, log, sqrt
+from math import exp, inf, log
 from statistics import median
 
 import numpy as np
@@ -157,10 +157,10 @@ def measure_costs(
     """Time decodes of an empty sequence, as many as the budget allows; leave it empty.
 
     known: what was measured or learned another time, in seconds by n. Some of these are measured
-    again, one that sticks out among them, and all move with them: what a busy hour taught does not
-    outlast it. Where one has become much dearer than the others did, it may have been a busy
-    moment, and half of that is believed; a GPU is believed. n_rows: most rows of logits that a
-    decode returns. Returns all that is known then, T(1) among it, whatever it costs.
+    again, one that sticks out among them, and the others move with those next to them: what a busy
+    hour taught does not outlast it. Where one has become more than a tenth dearer than most did, a
+    tenth is believed: it may have been a busy moment. A GPU is believed. n_rows: most rows of
+    logits that a decode returns. Returns all that is known then, T(1) among it, whatever it costs.
     """
     timed: dict[int, float] = {}  # warm or not
     warm: dict[int, float] = {}
@@ -177,16 +177,26 @@ def measure_costs(
         timed[n] = _time(model, n, n_rows)
         if is_warm:
             warm[n] = min(timed[n], warm.get(n, inf))
-    moved = [log(seconds / known[n]) for n, seconds in warm.items() if n in known]
-    ratio = exp(median(moved)) if moved else 1.0
-    moved_s = {n: seconds * ratio for n, seconds in known.items()}
-    if model.prepares:
-        return moved_s | warm
-    return moved_s | {n: _believed(seconds, moved_s.get(n, seconds)) for n, seconds in warm.items()}
+    return dict(known) | warm | _moved(known, warm, is_sure=model.prepares)
 
 
-def _believed(seconds: float, expected: float) -> float:
-    return sqrt(seconds * expected) if expected < _MISJUDGED * seconds else seconds
+def _moved(
+    known: Mapping[int, float], measured: Mapping[int, float], *, is_sure: bool
+) -> dict[int, float]:
+    """Return what is known, moved to what was measured again: each size as those next to it.
+
+    So one that nobody uses or measures again keeps its distance from them, however many starts
+    there are (moved with all, by the median, it went astray). is_sure: all that was measured is.
+    """
+    again = sorted(measured.keys() & known.keys())
+    if not again:
+        return dict(known)
+    logs = [log(measured[n] / known[n]) for n in again]
+    if not is_sure:
+        most = median(logs) - log(_MISJUDGED)
+        logs = [min(x, most) for x in logs]
+    at = list(known)
+    return {n: known[n] * exp(x) for n, x in zip(at, np.interp(at, again, logs), strict=True)}
 
 
 def _to_measure(prepares: bool, is_known: bool, dear: Sequence[int]) -> list[tuple[int, bool]]:
