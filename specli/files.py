@@ -99,6 +99,8 @@ def read_text(path: Path, called: str = "", *, pipes: bool = False) -> str:
 
 def check_place(path: Path) -> None:
     """Raise UsageError where no file can be meant, SpecliError where none can be written."""
+    if path == Path("-"):  # stdout, elsewhere
+        raise UsageError("-: stdout is no file, a file is wanted")
     try:
         if path.is_dir():
             example = path / f"a{path.suffix}"

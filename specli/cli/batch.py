@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,24 +78,39 @@ def run_batch(options: ModelOptions, data: bytes, how: BatchOptions) -> None:
         )
     _warn_of_twins(items)
     with open_results(how.output, how.resume, [item.id for item in items]) as results:
-        n_failed = results.n_failed
         if results.n_done < len(items):
             quiet = replace(options, json=False, stats=False)
-            with load_session(quiet, grammar=how.grammar) as ready, ready.interrupt.listening():
-                n_failed += _answer_all(ready, items, options, how, results)
-    if n_failed:
+            with (
+                _told_of(results, len(items)),
+                load_session(quiet, grammar=how.grammar) as ready,
+                ready.interrupt.listening(),
+            ):
+                _answer_all(ready, items, options, how, results)
+    if results.n_failed:
         raise SpecliError(
-            f"{n_failed} of {len(items)} prompts failed", 'the "error" of their results says why'
+            f"{results.n_failed} of {len(items)} prompts failed",
+            'the "error" of their results says why',
         )
+
+
+@contextmanager
+def _told_of(results: Results, n_items: int) -> Iterator[None]:
+    """Say how far it came, where Ctrl-C ends a batch."""
+    try:
+        yield
+    except (KeyboardInterrupt, Interrupted):
+        more = "; --resume goes on" if results.file and results.n_done < n_items else ""
+        say("warning", f"{results.n_done} of {n_items} prompts are answered{more}")
+        raise
 
 
 def _answer_all(
     ready: "Ready", items: list[Item], options: ModelOptions, how: BatchOptions, results: Results
-) -> int:
-    """Write the results that are missing; return how many of them are errors."""
+) -> None:
+    """Write the results that are missing."""
     from specli.cli.waiting import Waiting
 
-    n_failed, n_before = 0, results.n_done
+    n_before = results.n_done
     with closing(Waiting()) as waiting:
         for n_done, item in enumerate(items[n_before:], n_before):
             if results.file or not one_file():  # else the results are what is to be seen
@@ -106,10 +121,8 @@ def _answer_all(
             except Interrupted:
                 raise
             except SpecliError as error:
-                n_failed += 1
                 result = {"error": error.message}
             results.add({"id": item.id, **result})
-    return n_failed
 
 
 def _answer(ready: "Ready", item: Item, options: ModelOptions, how: BatchOptions) -> dict[str, Any]:

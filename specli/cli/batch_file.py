@@ -18,7 +18,7 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 @dataclass(slots=True)
 class Results:
-    """Where results go. file: None for stdout. n_done, n_failed: of those there before."""
+    """Where results go. file: None for stdout. n_done: that are there. n_failed: errors of them."""
 
     path: Path | None
     file: IO[bytes] | None
@@ -29,14 +29,16 @@ class Results:
         """Write a result, at once. Raises SpecliError."""
         if self.file is None:
             write(json.dumps(result, ensure_ascii=sys.stdout.isatty()) + "\n")
-            return
-        line = json.dumps(result, ensure_ascii=False) + "\n"
-        try:
-            self.file.write(line.encode("utf-8", "replace"))
-            self.file.flush()
-        except OSError as error:
-            assert self.path
-            raise unwritable(self.path, error) from None
+        else:
+            line = json.dumps(result, ensure_ascii=False) + "\n"
+            try:
+                self.file.write(line.encode("utf-8", "replace"))
+                self.file.flush()
+            except OSError as error:
+                assert self.path
+                raise unwritable(self.path, error) from None
+        self.n_done += 1
+        self.n_failed += "error" in result
 
 
 @contextmanager

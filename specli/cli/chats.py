@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from specli.cli.known_words import chat_ids
-from specli.cli.streams import say, write, write_lines
+from specli.cli.streams import file_or_stdout, say, write, write_lines
 from specli.errors import SpecliError
 from specli.text import shortened, terminal_safe
 
@@ -106,10 +106,10 @@ def export(
 
     whole = read(find(chat))
     text = as_json(whole) if form is Format.json else as_markdown(whole)
-    if out is None:
-        write(terminal_safe(text) if sys.stdout.isatty() else text)
+    if file := file_or_stdout(out):
+        write_export(file, text)
     else:
-        write_export(out, text)
+        write(terminal_safe(text) if sys.stdout.isatty() else text)
 
 
 @chats.command()

@@ -11,7 +11,7 @@ import typer
 
 from specli.cli.attachments import attached
 from specli.cli.options import ModelOptions, with_model_options
-from specli.cli.streams import say
+from specli.cli.streams import file_or_stdout, say
 from specli.cli.structured import GrammarText, JsonSchema, check_complete
 from specli.cli.tracing import TraceFile, check_trace
 from specli.errors import Interrupted, UsageError
@@ -82,6 +82,7 @@ def run(
       specli run "A fruit and its colour" --json-schema fruit.schema.json
       specli run --batch prompts.jsonl --output answers.jsonl --resume
     """
+    output = file_or_stdout(output)
     with ExitStack() as stack:
         if quiet:  # what went wrong is said when this is over
             nowhere = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))

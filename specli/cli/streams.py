@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import TextIO
 
 from specli.errors import SpecliError
@@ -50,6 +51,11 @@ def write(text: str) -> None:
     except OSError as error:
         drop_stdout()
         raise SpecliError(f"stdout cannot be written: {why_not(error)}") from None
+
+
+def file_or_stdout(path: Path | None) -> Path | None:
+    """Return the file that output goes to; None for stdout, which - means."""
+    return None if path == Path("-") else path
 
 
 def why_not(error: Exception) -> str:

@@ -19,7 +19,7 @@ class ModelDrafter:
     the largest probability of q. It is silent where it cannot follow: past its own context, or
     after a token that it does not know. What the text itself suggests it reads along, many tokens
     in one decode: as long as its own draws are those, the next ones cost nothing (cascade
-    speculative drafting, Chen et al. 2023, arXiv 2312.11462; docs/adr/0009).
+    speculative drafting, Chen et al. 2023, arXiv 2312.11462; docs/adr/0022).
     """
 
     name = "draft"

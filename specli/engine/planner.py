@@ -41,7 +41,7 @@ class AutoPlanner:
     where a, the acceptance of the next guess, is known only once it is made. Where the target had
     better decode as many tokens as before, that is solved for each width, rounds of fewer tokens
     being padded to it. A width is left when what was missed by keeping it is worth the change, as
-    skis are bought when as much was paid to rent them (docs/adr/0009).
+    skis are bought when as much was paid to rent them (docs/adr/0023).
     """
 
     def __init__(

@@ -109,11 +109,13 @@ def test_a_kill_loses_only_the_running_prompt(tiny: Path, tmp_path: Path) -> Non
                 if output.exists() and output.read_bytes().count(b"\n") > n_before + 2:
                     break
             process.send_signal(end)
-            process.communicate(timeout=20)
+            _, err = process.communicate(timeout=20)
         assert process.returncode == (-9 if end == signal.SIGKILL else 130)
         whole = output.read_text()[: output.read_text().rfind("\n") + 1]
         assert [result["id"] for result in results(whole)] == [*range(1, whole.count("\n") + 1)]
         assert whole.count("\n") > n_before + 2
+    said = f"warning: {whole.count(chr(10))} of 2000 prompts are answered; --resume goes on\n"
+    assert said.encode() in err
 
 
 @pytest.mark.parametrize(

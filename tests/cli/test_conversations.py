@@ -202,6 +202,7 @@ def test_list_show_and_export(specli: Specli, chat: Chat, target: tuple[str, str
     assert (about["id"], about["turns"], about["target"]) == (name, 2, target[1])
     assert "## User\n\nmore\n" in specli("chats", "show", name[:4]).out
     assert "## User\n\nmore\n" in specli("chats", "export", name).out
+    assert "## User\n\nmore\n" in specli("chats", "export", name, "--out", "-").out
     exported = json.loads(specli("chats", "export", name, "--format", "json").out)
     assert [m["role"] for m in exported["messages"]] == ["user", "assistant"] * 2
     done = specli("chats", "export", name, "--out", "talk.md")

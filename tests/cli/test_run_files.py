@@ -54,6 +54,19 @@ def test_an_answer_goes_into_a_file(specli: Specli, tiny: Path, tmp_path: Path) 
         assert said in refused.err
 
 
+def test_a_dash_is_stdout(
+    specli: Specli, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    args = ("-t", tiny / "target.gguf", *GREEDY)
+    assert specli("run", "hello", *args, "-o", "-").out == specli("run", "hello", *args).out
+    batch = ("run", "--batch", "-", *args, "-o", "-")
+    assert specli(*batch, stdin=b'{"prompt": "hello"}').out.startswith('{"id": 1, "text": ')
+    refused = specli("trace", "hello", *args, "-o", "-")
+    assert (refused.code, refused.err) == (2, "error: -: stdout is no file, a file is wanted\n")
+    assert not (tmp_path / "-").exists()
+
+
 def test_ctrl_c_leaves_no_half_of_an_answer(tiny: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "specli", "run", "hello", "-t", str(tiny / "target.gguf")]
     command += ["--ctx", "0", "--temp", "1", "-d", "none", "-o", str(tmp_path / "answer.txt")]
