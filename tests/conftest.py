@@ -1,6 +1,7 @@
 """Models that several tests share, and a home that no test shares with the user."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ for _name in ("COLUMNS", "LINES", "PYTHONDONTWRITEBYTECODE"):
 # Before numpy and llama.cpp are imported, which read it then.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# A shell lets what it starts in the background ignore Ctrl-C, and tests of it would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
