@@ -18,8 +18,11 @@ for _name in ("COLUMNS", "LINES", "PYTHONDONTWRITEBYTECODE"):
 # Before numpy and llama.cpp are imported, which read it then.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# A shell lets what it starts in the background ignore Ctrl-C, and tests of it would wait for ever.
+# What a shell starts in the background, or nohup, ignores signals: tests of them would hang.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+for _name in ("SIGHUP", "SIGQUIT"):
+    if hasattr(signal, _name):
+        signal.signal(getattr(signal, _name), signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)
