@@ -15,9 +15,12 @@ def main() -> None:
 
     signal.signal(signal.SIGINT, before)
     try:
-        run()
-    finally:  # it ends already: Ctrl-C would only leave a traceback of that
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            run()
+        finally:  # it ends already: Ctrl-C would only leave a traceback of that
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except KeyboardInterrupt:  # it came just before
+        raise SystemExit(130) from None
 
 
 if __name__ == "__main__":

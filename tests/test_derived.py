@@ -33,7 +33,7 @@ def test_it_is_called_after_the_model(name: str, made: str) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("bits", [2, 4])
+@pytest.mark.parametrize("bits", [2, 4, 6])
 def test_its_size_is_known_beforehand(smollm2: Path, tmp_path: Path, bits: int) -> None:
     """Also where rows of 576 do not fit into blocks of 256."""
     place = tmp_path / "made.gguf"

@@ -27,7 +27,8 @@ def tell(line: str, hang: int = 0) -> None:
     hang: where what does not fit into the line goes on in the next ones.
     """
     with suppress(OSError, ValueError):
-        print(_set(line, sys.stderr, hang), file=sys.stderr, flush=True)
+        # in one piece, as Ctrl-C may come between two
+        print(f"{_set(line, sys.stderr, hang)}\n", end="", file=sys.stderr, flush=True)
 
 
 def say_error(error: SpecliError) -> None:

@@ -177,7 +177,7 @@ def measure_costs(
         timed[n] = _time(model, n, n_rows)
         if is_warm:
             warm[n] = min(timed[n], warm.get(n, inf))
-    return dict(known) | warm | _moved(known, warm, is_sure=model.prepares)
+    return warm | _moved(known, warm, is_sure=model.prepares)
 
 
 def _moved(

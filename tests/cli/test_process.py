@@ -84,6 +84,27 @@ def test_ctrl_c_at_any_time_leaves_no_traceback_of_ours(tiny: Path, delay: str) 
         assert process.returncode in (0, 130, -signal.SIGINT)  # 0: the answer was there already
 
 
+@pytest.mark.parametrize("line", ["raise KeyboardInterrupt", "sys.exit(3)"])
+def test_ctrl_c_when_all_is_over_leaves_no_traceback(line: str) -> None:
+    """As the command ends, and once more as the process does."""
+    code = (
+        "import os, signal, sys\n"
+        "import specli.cli.app\n"
+        "from specli.__main__ import main\n"
+        "def run():\n"
+        "    ignore = signal.signal\n"
+        "    def pressed(number, handler):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "        return ignore(number, handler)\n"
+        "    signal.signal = pressed\n"
+        f"    {line}\n"
+        "specli.cli.app.main = run\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=20)
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
 @pytest.mark.parametrize(
     "args",
     [
