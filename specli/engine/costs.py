@@ -25,6 +25,7 @@ _N_NEW = 2
 _PRIOR_SLOPE = 0.1  # of T(1), for each more token, where nothing but T(1) is known
 _CLIP = 0.25  # of the logarithm: how much of a decode's error is believed
 _MISJUDGED = 0.9  # of what was measured: what takes less was measured in a busy moment
+_IMPOSSIBLE = 2.0  # times n T(1): so long T(n) never is; of a machine that slept meanwhile, say
 _LEAST_S = 1e-9
 _LEVEL_GAIN = 0.2
 _BLOCK = 4  # rows that kernels compute in about the time of fewer
@@ -157,22 +158,24 @@ def measure_costs(
     """Time decodes of an empty sequence, as many as the budget allows; leave it empty.
 
     known: what was measured or learned another time, in seconds by n. Some of these are measured
-    again, one that sticks out among them, and the others move with those next to them: what a busy
-    hour taught does not outlast it. Where one has become more than a tenth dearer than most did, a
-    tenth is believed: it may have been a busy moment. A GPU is believed. n_rows: most rows of
-    logits that a decode returns. Returns all that is known then, T(1) among it, whatever it costs.
+    again, T(1) and one that sticks out among them, and the others move with those next to them:
+    what a busy hour taught does not outlast it. Where one has become more than a tenth dearer than
+    most did, a tenth is believed: it may have been a busy moment. A GPU is believed. What is known
+    to take far longer than so many decodes is forgotten. n_rows: most rows of logits that a decode
+    returns. Returns all that is known then, T(1) among it, whatever it costs.
     """
-    timed: dict[int, float] = {}  # warm or not
-    warm: dict[int, float] = {}
     end = time.perf_counter() + budget_s
+    first_s = _time(model, 1, n_rows)
+    known = {n: seconds for n, seconds in known.items() if seconds < _IMPOSSIBLE * n * first_s}
+    timed = {1: first_s}  # warm or not
+    warm = {} if model.prepares else dict(timed)
     dear = _too_dear(known)
     likely = {n: seconds for n, seconds in known.items() if n not in dear}
     for n, is_warm in _to_measure(model.prepares, bool(known), dear):
         if n > min(model.n_batch, model.n_ctx):
             continue
-        held = likely or warm or timed
-        needed = n == 1 and not known and not warm
-        if not needed and time.perf_counter() + _interpolated(dict(held))[n] > end:
+        needed = n == 1 and not known and not warm  # on a GPU
+        if not needed and time.perf_counter() + _interpolated(timed | likely)[n] > end:
             continue
         timed[n] = _time(model, n, n_rows)
         if is_warm:
@@ -200,7 +203,7 @@ def _moved(
 
 
 def _to_measure(prepares: bool, is_known: bool, dear: Sequence[int]) -> list[tuple[int, bool]]:
-    """Return which numbers of tokens to decode, and whether the time counts.
+    """Return which numbers of tokens to decode after a first one, and whether the time counts.
 
     Each several times, of which the fastest counts: the others had to wait or wake up. In turn, as
     a busy moment slows what comes together; on a GPU in a row, where one that comes after another
@@ -210,10 +213,9 @@ def _to_measure(prepares: bool, is_known: bool, dear: Sequence[int]) -> list[tup
     if prepares:
         again = [(n, True) for n in WIDTHS for _ in range(_N_NEW + 1)]
         return again if is_known else [(n, False) for n in WIDTHS] + again
-    if dear:
-        return [(n, True) for n in 2 * (1, random.choice(dear), 8, 4)]
-    sizes = 2 * _FIRST if is_known else 2 * _FIRST + 2 * _OTHERS
-    return [(n, True) for n in sizes]
+    sizes = (1, random.choice(dear), 8, 4) if dear else _FIRST
+    others = () if is_known else _OTHERS
+    return [(n, True) for n in (*sizes[1:], *sizes, *others, *others)]
 
 
 def _too_dear(known: Mapping[int, float]) -> list[int]:

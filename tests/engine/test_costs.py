@@ -1,5 +1,7 @@
 """The cost curve: measured, interpolated, and following the machine."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -171,6 +173,17 @@ def test_what_a_busy_moment_made_dear_is_found_out_though_nobody_uses_it(clock: 
     for _ in range(40):
         known = measure_costs(model, known, 9.0)
     assert max(known[n] / true[n] for n in true) < 1.15
+
+
+@pytest.mark.parametrize("asleep", [STEPS, [1], [n for n in STEPS if n > 1], [8, 16]])
+def test_what_cannot_be_is_forgotten(clock: Clock, asleep: Iterable[int]) -> None:
+    """As of a machine that slept while it measured: it seems to take too long to measure again."""
+    model = FakeModel(0)
+    model.n_batch = 64
+    clock.times(model, STEPS)
+    known = {n: s * (1000.0 if n in asleep else 1.0) for n, s in STEPS.items()}
+    curve = CostCurve(measure_costs(model, known, 13.0))
+    assert all(0.7 < curve.at(n) / STEPS[n] < 1.3 for n in STEPS)  # T(16) may be new
 
 
 def test_on_a_gpu_every_width_is_measured_warm_at_every_start(clock: Clock) -> None:
