@@ -40,6 +40,15 @@ def size_in(headers: Sequence[Header], bits: int) -> int:
     return headers[0].size_bytes + round(total / 8)
 
 
+def saves(model: Path, bits: int = 4) -> bool:
+    """Say whether a model in so many bits is enough smaller to be worth making.
+
+    Raises ModelError where it is no model.
+    """
+    size = size_in([read_header(part) for part in parts_of(model) or [model]], bits)
+    return size <= _SMALLER * file_bytes(model)
+
+
 class Making:
     """A draft that is made by a process of its own.
 

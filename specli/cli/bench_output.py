@@ -1,8 +1,9 @@
 """What specli bench shows: progress while it runs, tables and a verdict when it is done."""
 
+import os
 import shlex
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 
 from specli.bench.contest import PLAIN
@@ -27,7 +28,7 @@ from specli.text import human_size
 
 _POSITIONS = 12  # that are shown
 _WIDTH = 80
-_NAME = 26
+_NAME = 26  # of a draft or a file in a table, at most
 _MANY_BITS = "F32", "F16", "Q8_0"  # of which a draft in four bits is much cheaper
 _HEAD: tuple[str, ...] = (
     *("category", "plain/s", "spec/s", "ratio", "chance", "min-max"),
@@ -35,10 +36,17 @@ _HEAD: tuple[str, ...] = (
 )
 
 
-def report(setup: Setup, runs: Sequence[Run], target: str, told: Mapping[str, str]) -> list[str]:
+def report(
+    setup: Setup,
+    runs: Sequence[Run],
+    target: str,
+    told: Mapping[str, str],
+    large: Collection[str] = (),
+) -> list[str]:
     """Return the answer of a benchmark as lines of text.
 
-    target: as the user called it. told: the same of the drafts, by their labels.
+    target: as the user called it. told: the same of the drafts, by their labels. large: labels of
+    drafts that fewer bits would make smaller.
     """
     advice = advise(runs)
     if advice is None:
@@ -54,6 +62,10 @@ def report(setup: Setup, runs: Sequence[Run], target: str, told: Mapping[str, st
         said.append(_settings_line(advice, target, told))
     if not setup.drafts and setup.target.description.endswith(_MANY_BITS):
         said.append(f"no model guessed; this makes one: specli derive {shlex.quote(target)}")
+    best = (advice.way or ways(runs)[0]).draft
+    if best in large:
+        command = f"specli derive {shlex.quote(told[best])}"
+        said.append(f"in fewer bits that draft may guess faster: {command}")
     return said
 
 
@@ -72,8 +84,10 @@ def _temperature(some: Sequence[Line], several: bool, advice: Advice) -> list[st
         return said
     categories = list(dict.fromkeys(line.category for line in some))
     ratios = {(line.way, line.category): f"{line.ratio.median:.2f}" for line in some}
+    drafts = list(dict.fromkeys(way.draft for way in found))
+    short = dict(zip(drafts, shortened(drafts), strict=True))
     matrix = [
-        (_short(_name(way, several)), *(ratios.get((way, c), "-") for c in categories))
+        (_name(way, several, short), *(ratios.get((way, c), "-") for c in categories))
         for way in found
     ]
     overall = [f"{gains[way]:.2f}" for way in found]
@@ -127,10 +141,11 @@ def _details(setup: Setup, runs: Sequence[Run], advice: Advice, several: bool) -
 
 def _memory(files: Sequence[ModelFile]) -> list[str]:
     rows = [("memory", "weights", "KV cache", "buffers")]
-    for file in files:
+    short = shortened([file.label or file.name for file in files])
+    for name, file in zip(short, files, strict=True):
         sizes = file.weights_bytes, file.cache_bytes, file.compute_bytes
         weights, cache, compute = (human_size(n) if n else "-" for n in sizes)
-        rows.append((_short(file.label or file.name), weights, cache, compute))
+        rows.append((name, weights, cache, compute))
     return table(rows)
 
 
@@ -155,11 +170,22 @@ def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
-def _short(name: str) -> str:
-    """Return a name that leaves a table its place: of a long one the end, which tells more."""
-    return name if len(name) <= _NAME else f"...{name[3 - _NAME :]}"
+def shortened(names: Sequence[str]) -> list[str]:
+    """Return names that leave a table its place, without what all of them begin with."""
+    if all(len(name) <= _NAME for name in names):
+        return list(names)
+    start = os.path.commonprefix(names) if len(names) > 1 else ""  # noqa: RUF071 (no paths)
+    n_same = 1 + max(start.rfind(mark) for mark in "-_/")
+    return [_cut(name[n_same:]) for name in names]
 
 
-def _name(way: Way, several: bool) -> str:
+def _cut(name: str) -> str:
+    """Return a name, of a long one both ends, the last one longer: it tells more."""
+    n_last = _NAME * 2 // 3
+    return name if len(name) <= _NAME else f"{name[: _NAME - n_last - 3]}...{name[-n_last:]}"
+
+
+def _name(way: Way, several: bool, short: Mapping[str, str] | None = None) -> str:
+    """Return what a way is called. short: what its draft is, where there is little place."""
     k = way.contestant if way.contestant == "auto" else f"k={way.k}"
-    return f"{way.draft}, {k}" if several else k
+    return f"{short[way.draft] if short else way.draft}, {k}" if several else k

@@ -25,6 +25,7 @@ from specli.cli.streams import say, write, write_lines
 from specli.cli.waiting import Waiting
 from specli.config import PairChoice
 from specli.config_edit import save_pair
+from specli.derived import saves
 from specli.engine.costs import N_MAX, measure_switch
 from specli.errors import Interrupted, PairError, SpecliError
 from specli.files import unwritable
@@ -52,7 +53,9 @@ def run_bench(options: ModelOptions, wanted: Wanted) -> None:
     if trial.setup is None or not trial.runs:
         raise Interrupted("interrupted")
     if not options.json:
-        write_lines(report(trial.setup, trial.runs, reference, told))
+        models = {label: d.path for label, d in drafts.items() if isinstance(d, Located)}
+        large = [label for label, path in models.items() if saves(path)]
+        write_lines(report(trial.setup, trial.runs, reference, told, large))
     say("records", str(plan.out))
     if trial.failure:
         raise trial.failure

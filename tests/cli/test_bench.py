@@ -15,6 +15,7 @@ from platformdirs import user_cache_path, user_data_path
 
 from specli.bench.record_files import load
 from specli.bench.records import Records
+from specli.cli.bench_output import shortened
 from specli.cli.bench_run import choice_of
 from specli.config import PairChoice, config_file, load_config
 from specli.config_edit import save_pair
@@ -90,6 +91,25 @@ def test_who_has_no_draft_is_told_of_one(specli: Specli, tiny: Path, few: list[o
     done = specli(*few, *once, "-d", "ngram")
     assert done.out.endswith(f"{told} {tiny / 'target.gguf'}\n")
     assert told not in specli(*few, *once, "-d", tiny / "draft.gguf").out
+
+
+def test_who_has_a_large_draft_is_told_of_a_smaller_one(
+    specli: Specli, tiny: Path, tmp_path: Path, few: list[object]
+) -> None:
+    once = "--repeat", 1, "--per-category", 1, "--temp", 0
+    told = "in fewer bits that draft may guess faster: specli derive"
+    large, small = tiny / "draft.gguf", tmp_path / "small.gguf"
+    assert specli(*few, *once, "-d", large).out.endswith(f"{told} {large}\n")
+    assert specli("derive", large, "-o", small).code == 0
+    assert told not in specli(*few, *once, "-d", small).out
+
+
+def test_long_names_in_tables_stay_apart() -> None:
+    base = "qwen2.5-coder-"
+    ends = ["0.5b-instruct-q4_0", "0.5b-instruct-draft-q4_0", "1.5b-instruct-draft-q4_0"]
+    assert shortened([base + end for end in ends]) == ends
+    assert shortened(["demo-1", "demo-2"]) == ["demo-1", "demo-2"]
+    assert shortened(["Meta-Llama-3.1-8B-Instruct-Q4_K_M"]) == ["Meta-L...B-Instruct-Q4_K_M"]
 
 
 def test_drafts_and_ks_are_compared_and_the_best_is_kept(
