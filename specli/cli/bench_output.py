@@ -176,7 +176,7 @@ def shortened(names: Sequence[str]) -> list[str]:
         return list(names)
     start = os.path.commonprefix(names) if len(names) > 1 else ""  # noqa: RUF071 (no paths)
     n_same = 1 + max(start.rfind(mark) for mark in "-_/")
-    return [_cut(name[n_same:]) for name in names]
+    return [_cut(name[n_same:] or name) for name in names]
 
 
 def _cut(name: str) -> str:

@@ -53,9 +53,7 @@ def run_bench(options: ModelOptions, wanted: Wanted) -> None:
     if trial.setup is None or not trial.runs:
         raise Interrupted("interrupted")
     if not options.json:
-        models = {label: d.path for label, d in drafts.items() if isinstance(d, Located)}
-        large = [label for label, path in models.items() if saves(path)]
-        write_lines(report(trial.setup, trial.runs, reference, told, large))
+        write_lines(report(trial.setup, trial.runs, reference, told, trial.large))
     say("records", str(plan.out))
     if trial.failure:
         raise trial.failure
@@ -80,12 +78,13 @@ class _Trial:
     bar: Waiting
     began: float
     setup: Setup | None = None
+    large: Sequence[str] = ()  # labels of drafts that fewer bits would make smaller
     failure: SpecliError | None = None  # what stopped it, where that was not the user
     runs: list[Run] = field(default_factory=list)
 
     def hold(self) -> bool:
         """Load, measure, run; say whether it was stopped."""
-        located = [draft for draft in self.drafts.values() if isinstance(draft, Located)]
+        located = list(self._models.values())
         try:
             with load_models(
                 *(self.target, located, self.plan.settings, N_MAX, self.interrupt),
@@ -93,6 +92,7 @@ class _Trial:
             ) as models:
                 _check_rewind(models, self.target, located)
                 bench = self._bench(models)
+                self.large = [label for label, model in self._models.items() if saves(model.path)]
                 self.setup = self._describe()
                 schedule = self._schedule(bench)
                 self.bar.show("warming up", 0.0)
@@ -107,6 +107,11 @@ class _Trial:
         return False
 
     @property
+    def _models(self) -> Mapping[str, Located]:
+        """The drafts that are models, by label."""
+        return {label: draft for label, draft in self.drafts.items() if isinstance(draft, Located)}
+
+    @property
     def _deadline_s(self) -> float | None:
         if self.wanted.duration:
             return 60.0 * self.wanted.duration
@@ -118,8 +123,7 @@ class _Trial:
         self.bar.show("measuring what decodes cost", 0.0)
         draft_s = {
             label: measured(models.draft(draft.path), most_s, n_rows=1)
-            for label, draft in self.drafts.items()
-            if isinstance(draft, Located)
+            for label, draft in self._models.items()
         }
         target_s = measured(models.target, most_s)
         system = self.options.system or ""
@@ -136,11 +140,7 @@ class _Trial:
             need, of_draft = reckon(self.target, others, self.plan.settings, N_MAX)
             return model_file(model, label, of_draft or need, on_share)
 
-        drafts = [
-            file(draft, label, draft)
-            for label, draft in self.drafts.items()
-            if isinstance(draft, Located)
-        ]
+        drafts = [file(draft, label, draft) for label, draft in self._models.items()]
         target = file(self.target, self.target.name, None)
         return describe(target, drafts, self.plan.settings, _command())
 
