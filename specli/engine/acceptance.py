@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 # Bins of confidence: fine towards 1, where most guesses of a good draft lie.
 _EDGES = 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96, 0.99, 0.998
 N_BINS = len(_EDGES) + 1
+SUREST = _EDGES[-1]  # confidence from which on a guess is of the last bin
 # Rates of acceptance to begin with: of a drafter whose confidence is true, and of a draft model a
 # third as large as its target, for arg-max guesses and for drawn ones, as measured over code, chat,
 # stories, edits, extraction. A model that is unsure is right more often than it thinks.

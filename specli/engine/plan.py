@@ -22,12 +22,14 @@ class Plan:
     widths: tokens decoded for n + 1 that are wanted, (N_MAX,). stop: the value of a round that ends
     with n guesses, (N_MAX,). go: of one more guess, HORIZON + 1 lists of values on a grid of the
     probability that all so far are right. rate: the tokens per second of rounds that go by it.
+    surest: what a right guess of the last bin is worth, in tokens.
     """
 
     widths: NDArray[np.int_]
     stop: NDArray[np.float64]
     go: list[list[float]]
     rate: float
+    surest: float = 1.0
 
     def going_on(self, n: int, p: float) -> float:
         """Return the value of one more guess after n that are all right with probability p."""
@@ -43,24 +45,30 @@ def solve(
     guess_s: float,
     outlook: Outlook | None,
     horizon: int,
+    surest: float = 1.0,
 ) -> Plan:
     """Return the plan by which a model's guesses are bought, up to the horizon.
 
     price: tokens that a second is worth. guess_s: seconds that a guess takes. outlook: None
-    where no model guesses.
+    where no model guesses. surest: what a right guess of the last bin is worth, in tokens.
     """
     go = np.full((HORIZON + 1, len(_GRID)), -np.inf)
     n_right = np.zeros(len(_GRID))  # guesses that will be right, beyond those so far
+    worth = np.zeros(len(_GRID))  # of those
     if outlook is not None:
         weights, rates = outlook
         at = rates[:, None] * _GRID  # p a, (n_bins, n_grid)
+        won = at.copy()  # what these are worth
+        won[-1] *= surest
         following = np.full(len(_GRID), stop[horizon])
         for n in range(horizon - 1, -1, -1):
-            kept = at + np.interp(at, _GRID, following)
-            go[n] = weights @ np.maximum(kept, stop[n]) - price * guess_s
-            n_kept = weights @ np.where(kept > stop[n], at + np.interp(at, _GRID, n_right), 0.0)
-            n_right = np.where(go[n] > stop[n], n_kept, 0.0)
+            values = won + np.interp(at, _GRID, following)
+            go[n] = weights @ np.maximum(values, stop[n]) - price * guess_s
+            is_kept, goes_on = values > stop[n], go[n] > stop[n]
+            n_kept = weights @ (is_kept * (at + np.interp(at, _GRID, n_right)))
+            kept = weights @ (is_kept * (won + np.interp(at, _GRID, worth)))
+            n_right, worth = goes_on * n_kept, goes_on * kept
             following = np.maximum(go[n], stop[n])
     value = max(float(stop[0]), float(go[0][-1]))
-    rate = price * (1.0 + n_right[-1]) / (n_right[-1] - value)
-    return Plan(widths, stop, go.tolist(), float(rate))
+    rate = price * (1.0 + n_right[-1]) / (worth[-1] - value)
+    return Plan(widths, stop, go.tolist(), float(rate), surest)

@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from specli.engine.acceptance import Acceptance
+from specli.engine.acceptance import SUREST, Acceptance
 from specli.engine.along import Along
 from specli.engine.costs import N_MAX, WIDTHS, CostCurve
 from specli.engine.guard import Guards
@@ -158,7 +158,8 @@ class AutoPlanner:
         self._is_asked = True
         if self._along:
             self._along.observe(guess)
-        kept = self._is_look or p * a + self._best(n + 1, p * a) > self._stop[n]
+        worth = self._plan.surest if guess.confidence >= SUREST else 1.0
+        kept = self._is_look or p * a * worth + self._best(n + 1, p * a) > self._stop[n]
         if kept:
             self._advance(a)
         else:
@@ -228,7 +229,7 @@ class AutoPlanner:
     def _best_plan(self) -> Plan:
         """Return the plan that is worth most at the present price."""
         if not self._target.switch_s:
-            return self._solved(np.arange(1, N_MAX + 1), HORIZON, _MARGIN)
+            return self._solved(np.arange(1, N_MAX + 1), HORIZON, _MARGIN, stays_sure=True)
         return max((self._of_width(width) for width in KEPT), key=self._value)
 
     def _make_plan(self) -> None:
@@ -257,10 +258,13 @@ class AutoPlanner:
         horizon: int,
         margin: float = 0.0,
         outlook: Outlook | None = None,
+        *,
+        stays_sure: bool = False,
     ) -> Plan:
         """Return the plan for some widths, guesses of the draft being bought up to the horizon.
 
-        outlook: of the draft's guesses; None for what was learned of them.
+        outlook: of the draft's guesses; None for what was learned of them. stays_sure: reckon that
+        a sure guess may as well be made in the next round, and is worth less in this one.
         """
         seconds = self._target.seconds()[widths]
         seconds[widths > widths[0]] += self._target.switch_s  # for the way back
@@ -268,7 +272,12 @@ class AutoPlanner:
         guess_s = self._draft.at(1) * (1.0 + margin) if self._draft else 0.0
         if self._draft and outlook is None:
             outlook = self._acceptance["draft"].outlook()
-        return solve(widths, stop, self._price, guess_s, outlook, horizon)
+        surest = 1.0
+        if outlook and stays_sure:
+            n = np.arange(1, N_MAX)  # what a token costs where all guesses are right, at best
+            least = float(np.min((self._price * n * guess_s - stop[1:]) / (n + 1)))
+            surest -= float(outlook[0][-1]) * max(0.0, 1.0 - least)
+        return solve(widths, stop, self._price, guess_s, outlook, horizon, surest)
 
     def _change(self) -> float:
         """Return what a decode of another number of tokens than the last costs, in tokens."""
