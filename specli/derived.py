@@ -153,6 +153,6 @@ class Making:
         if lines and "iostream error" in lines[-1]:  # all that C++ says of a full disk
             return SpecliError(f"{self._shown}: cannot be written", "is the disk full?")
         if lines and not crashed(code):
-            return ModelError(lines[-1])
+            return ModelError(lines[-1].removeprefix("error: "))
         why = f"{how_it_ended(code)}: {lines[-1]}" if lines else how_it_ended(code)
         return ModelError(f"{self._source}: llama.cpp failed with it: {why}", "is it damaged?")

@@ -18,8 +18,8 @@ from specli.backend.model import LlamaModel, Vocabulary
 from specli.cgroups import memory_free_bytes
 from specli.engine.along import DRAFT_ROWS
 from specli.engine.decode import never
-from specli.errors import Interrupted, ModelError
-from specli.files import read_most
+from specli.errors import Interrupted, ModelError, UsageError
+from specli.files import read_text
 from specli.memory import Need, Room, check_fit
 from specli.models.compatibility import check_pair, check_sidecar
 from specli.models.header import architecture_of, file_bytes
@@ -202,11 +202,9 @@ def _smaller(target: Located, need: Need, draft: Need | None, room: Room) -> str
 def _template(model: LlamaModel, settings: Settings) -> ChatTemplate | None:
     path = settings.chat_template
     try:
-        source = read_most(path).decode("utf-8") if path else model.chat_template
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ModelError(f"{path}: cannot be read as a chat template: not UTF-8") from None
+        source = read_text(path, f"--chat-template: {path}:") if path else model.chat_template
+    except UsageError as error:  # as of a model whose own template is none
+        raise ModelError(error.message, error.hint) from None
     if not source:
         return None
     vocabulary = model.vocabulary

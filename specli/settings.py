@@ -1,7 +1,7 @@
 """What a user can choose about a session, as plain data."""
 
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 
 from specli.errors import UsageError
@@ -114,6 +114,8 @@ def _check(option: str, value: object, least: float, most: float | None) -> None
         or (most is not None and value > most)
     ):
         wanted = f"{least} or more" if most is None else f"{least} to {most}"
+        if value == inf:
+            wanted = "a finite number"
         hint = f"--help of a command that has {option} says what it does and what is usual"
         raise UsageError(f"{option} is {value}, {wanted} is wanted", hint)
 

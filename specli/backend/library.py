@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -47,6 +48,8 @@ def llama() -> ModuleType:
             from llama_cpp import llama_cpp as library
 
             library.llama_log_set(_log_callback(library), ctypes.c_void_p(0))
+            with suppress(AttributeError):  # as where symbols of its libraries are not found by it
+                library._lib.ggml_set_abort_callback(_give_up)
             library.llama_backend_init()
     except Exception as error:
         raise ModelError(
@@ -54,6 +57,16 @@ def llama() -> ModuleType:
             "reinstall it: pip install --force-reinstall --no-deps llama-cpp-python==0.3.36",
         ) from error
     return library  # type: ignore[no-any-return]
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_char_p)  # type: ignore[untyped-decorator]
+def _give_up(why: bytes | None) -> None:
+    """End the process, as llama.cpp is about to do with a hundred lines, some on stdout."""
+    what = re.sub(r"^\S*[/\\]", "", (why or b"").decode("utf-8", "replace"))  # where it was built
+    said = f"error: llama.cpp gave up, on a damaged model or for lack of memory: {what}\n"
+    shown = "\n\x1b[?25h" if os.isatty(2) else ""  # the cursor, which a progress bar hides
+    os.write(2, (shown + said).encode())
+    os._exit(ModelError.exit_code)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import exp, inf, log
 
 from specli.bench.noise import Noise, pooled
-from specli.bench.records import Records, Run, Setup
+from specli.bench.records import ModelFile, Records, Run, Setup
 from specli.bench.summary import Spread, spread
 from specli.errors import UsageError
 
@@ -71,7 +71,10 @@ def unlike(a: Records, b: Records) -> list[str]:
     ]
     of_a, of_b = _by_way(a).keys(), _by_way(b).keys()
     for keys, name in ((of_a - of_b, "first"), (of_b - of_a, "second")):
-        said += [f"only the {name} ran {c} with {way}, {t:g}" for t, c, _, way in sorted(keys)]
+        said += [
+            f"only the {name} ran {c} at {t:g} with {way if draft == 'none' else f'{draft}, {way}'}"
+            for t, c, draft, way in sorted(keys)
+        ]
     n_all = len({r.prompt_sha256 for r in a.runs()} | {r.prompt_sha256 for r in b.runs()})
     n_both = len({r.prompt_sha256 for r in a.runs()} & {r.prompt_sha256 for r in b.runs()})
     tokens = [sorted({run.max_tokens for run in records.runs()}) for records in (a, b)]
@@ -86,12 +89,10 @@ def unlike(a: Records, b: Records) -> list[str]:
 def _facts(a: Setup, b: Setup) -> list[tuple[str, str, str]]:
     """Return what should be the same: its name, and what each file says."""
 
+    n_drafts = max(len(a.drafts), len(b.drafts))
+
     def facts(setup: Setup) -> dict[str, str]:
-        files = {f"draft {i}": file for i, file in enumerate(setup.drafts, 1)}
-        models = {
-            role: f"{file.name} {file.sha256[:12] or f'{file.size_bytes} bytes'}"
-            for role, file in {"target": setup.target, **files}.items()
-        }
+        drafts = [*map(_file, setup.drafts), *["none"] * (n_drafts - len(setup.drafts))]
         return {
             "machine": f"{setup.cpu}, {setup.n_cores} cores",
             "devices": ", ".join(setup.devices),
@@ -100,12 +101,17 @@ def _facts(a: Setup, b: Setup) -> list[tuple[str, str, str]]:
             "llama.cpp": setup.llama,
             "build": setup.backend,
             "specli": f"{setup.specli} {setup.commit}".strip(),
-            **models,
+            "target": _file(setup.target),
+            **{f"draft {i}": draft for i, draft in enumerate(drafts, 1)},
             **{key: str(value) for key, value in setup.settings.items()},
         }
 
     one, other = facts(a), facts(b)
     return [(name, one.get(name, ""), other.get(name, "")) for name in {**one, **other}]
+
+
+def _file(file: ModelFile) -> str:
+    return f"{file.name} {file.sha256[:12] or f'{file.size_bytes} bytes'}"
 
 
 def _by_way(records: Records) -> dict[tuple[float, str, str, str], list[Run]]:

@@ -171,10 +171,10 @@ def _plots(
 
 
 def _first(some: Sequence[Line], advice: Advice) -> Way:
-    """Return the way to show first: the one advised, else the best here."""
+    """Return the way to show first: the best of all, else the best here."""
     found = dict.fromkeys(line.way for line in some)
-    if advice.way in found:
-        return advice.way
+    if advice.best in found:
+        return advice.best
     return max(found, key=lambda way: gain(line for line in some if line.way == way))
 
 

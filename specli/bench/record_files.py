@@ -21,6 +21,7 @@ from specli.bench.records import (
     Setup,
 )
 from specli.errors import UsageError
+from specli.files import read_most
 
 _KINDS: dict[str, type[Setup | Record]] = {
     "setup": Setup,
@@ -43,7 +44,10 @@ class Recorder:
             _mend(path)
 
     def write(self, record: Record) -> None:
-        """Write one record down, before the first one the setup. Raises OSError, with none kept."""
+        """Write one record down, before the first one the setup.
+
+        Raises OSError, with none kept, nor a file without any.
+        """
         lines = line_of(record) if self._told else line_of(self._setup) + line_of(record)
         try:
             with self.path.open("a", encoding="utf-8") as file:
@@ -51,6 +55,8 @@ class Recorder:
         except OSError:
             if self.path.exists():
                 _mend(self.path)
+                if not self.path.stat().st_size:
+                    self.path.unlink()
             raise
         self._told = True
 
@@ -64,10 +70,10 @@ def line_of(record: Setup | Record) -> str:
 def load(path: Path) -> Records:
     """Return the records of a file; a last line that was cut does not count.
 
-    Raises UsageError where it holds something else.
+    Raises UsageError where it holds something else, or more than anybody records.
     """
     try:
-        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+        text = read_most(path).decode("utf-8", "surrogateescape")
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
     setups: list[Setup] = []

@@ -71,15 +71,20 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to keep. way: None for plain decoding. gain: times as fast as that, over all runs.
+    """What to keep. best: the best way. gain: times as fast as plain decoding, over all runs.
 
     verdict: on the best way, which is not kept where it is not faster. bound: as of a Line.
     """
 
-    way: Way | None
+    best: Way
     gain: float
     verdict: Verdict
     bound: float
+
+    @property
+    def way(self) -> Way | None:
+        """What is kept; None for plain decoding."""
+        return self.best if self.verdict == "faster" else None
 
 
 def judge(gain: float, low: float, high: float) -> Verdict:
@@ -142,7 +147,7 @@ def advise(runs: Sequence[Run]) -> Advice | None:
     pairs = _pairs(runs, way)
     bound = _noise(pairs).bound(len(pairs), len(pairs))
     said = judge(gains[way], gains[way] / exp(bound), gains[way] * exp(bound))
-    return Advice(way if said == "faster" else None, gains[way], said, bound)
+    return Advice(way, gains[way], said, bound)
 
 
 def verdict(some: Sequence[Line]) -> str:

@@ -8,7 +8,9 @@ from specli.cli.output import stats_line
 from specli.cli.streams import tell
 from specli.cli.waiting import Waiting
 from specli.engine.types import Round
-from specli.files import unwritable, write_whole
+from specli.errors import UsageError
+from specli.files import same_file, unwritable, write_whole
+from specli.models.store import Located
 from specli.settings import Settings
 
 
@@ -25,8 +27,12 @@ class AnswerFile:
         self._n_tokens = 0
 
     def start(self, session: Session, settings: Settings) -> None:
-        """Remember how it was asked for."""
+        """Remember how it was asked for. Raises UsageError where a model lies in its place."""
         self._settings = settings
+        models = session.pair.target, session.pair.draft
+        for model in models:
+            if isinstance(model, Located) and same_file(model.path, self.path):
+                raise UsageError(f"{self.path}: is the model itself", "name another file with -o")
 
     def event(self, event: AnswerEvent) -> None:
         """Collect text; write it when the answer has ended by itself. Raises SpecliError."""

@@ -99,12 +99,12 @@ def _check_torn(path: Path, torn: bytes, ids: Sequence[Any]) -> None:
 
 
 def _result(path: Path, number: int, line: bytes, ids: Sequence[Any]) -> dict[str, Any]:
-    try:
+    with suppress(ValueError, RecursionError):
         result = json.loads(line)
-    except (ValueError, RecursionError):
-        result = None
-    if not isinstance(result, dict) or number > len(ids) or result.get("id") != ids[number - 1]:
-        raise UsageError(
-            f"{path}: line {number} is no result of this batch", "name another file for --output"
-        )
-    return result
+        if isinstance(result, dict) and number <= len(ids):
+            is_one = any(isinstance(result.get(key), str) for key in ("text", "error"))
+            if is_one and result.get("id") == ids[number - 1]:
+                return result
+    raise UsageError(
+        f"{path}: line {number} is no result of this batch", "name another file for --output"
+    )

@@ -58,7 +58,7 @@ def _as_text(found: "list[Difference]") -> list[str]:
         several = len({d.draft for d in here} - {"none"}) > 1
         lines += [f"temperature {temperature:g}, tokens per second: median (min to max)", ""]
         head = ("category", "with", "A", "B", "B / A", "chance", "beyond")
-        lines += [*table([head, *(_row(d, several) for d in here)], left=2), ""]
+        lines += [*table([head, *(_row(d, several) for d in here)], left=2, grouped=True), ""]
     return lines[:-1]
 
 

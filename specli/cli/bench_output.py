@@ -1,6 +1,5 @@
 """What specli bench shows: progress while it runs, tables and a verdict when it is done."""
 
-import os
 import shlex
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
@@ -28,7 +27,6 @@ from specli.text import human_size
 
 _POSITIONS = 12  # that are shown
 _WIDTH = 80
-_NAME = 26  # of a draft or a file in a table, at most
 _MANY_BITS = "F32", "F16", "Q8_0"  # of which a draft in four bits is much cheaper
 _HEAD: tuple[str, ...] = (
     *("category", "plain/s", "spec/s", "ratio", "chance", "min-max"),
@@ -62,10 +60,10 @@ def report(
         said.append(_settings_line(advice, target, told))
     if not setup.drafts and setup.target.description.endswith(_MANY_BITS):
         said.append(f"no model guessed; this makes one: specli derive {shlex.quote(target)}")
-    best = (advice.way or ways(runs)[0]).draft
-    if best in large:
+    best = advice.best.draft
+    if best in large and all(file.label in large for file in setup.drafts):
         command = f"specli derive {shlex.quote(told[best])}"
-        said.append(f"in fewer bits that draft may guess faster: {command}")
+        said.append(f"in fewer bits {best} may guess faster: {command}")
     return said
 
 
@@ -76,7 +74,7 @@ def _temperature(some: Sequence[Line], several: bool, advice: Advice) -> list[st
     """
     found = list(dict.fromkeys(line.way for line in some))
     gains = {way: gain(line for line in some if line.way == way) for way in found}
-    shown = advice.way if advice.way in gains else max(found, key=lambda way: gains[way])
+    shown = advice.best if advice.best in gains else max(found, key=lambda way: gains[way])
     of_shown = [line for line in some if line.way == shown]
     said = table([_HEAD, *map(_row, of_shown)])
     said += ["", *_wrapped(f"{_name(shown, several)}: {verdict(of_shown)}")]
@@ -84,16 +82,20 @@ def _temperature(some: Sequence[Line], several: bool, advice: Advice) -> list[st
         return said
     categories = list(dict.fromkeys(line.category for line in some))
     ratios = {(line.way, line.category): f"{line.ratio.median:.2f}" for line in some}
-    drafts = list(dict.fromkeys(way.draft for way in found))
-    short = dict(zip(drafts, shortened(drafts), strict=True))
-    matrix = [
-        (_name(way, several, short), *(ratios.get((way, c), "-") for c in categories))
-        for way in found
-    ]
-    overall = [f"{gains[way]:.2f}" for way in found]
     rows = [("times as fast", *categories, "all")]
-    rows += [(*row, mean) for row, mean in zip(matrix, overall, strict=True)]
-    return [*said, "", *table(rows)]
+    for way in found:
+        cells = (ratios.get((way, category), "-") for category in categories)
+        k = _name(way, several=False)
+        rows.append((f"  {k}" if several else k, *cells, f"{gains[way]:.2f}"))
+    head, *body = table(rows)
+    said += ["", head]
+    draft = ""
+    for way, line in zip(found, body, strict=True):
+        if several and way.draft != draft:  # names may be long: each has a line of its own
+            draft = way.draft
+            said.append(draft)
+        said.append(line)
+    return said
 
 
 def _row(line: Line) -> tuple[str, ...]:
@@ -121,7 +123,7 @@ def _settings_line(advice: Advice, target: str, told: Mapping[str, str]) -> str:
 
 def _details(setup: Setup, runs: Sequence[Run], advice: Advice, several: bool) -> list[str]:
     """Return acceptance by position, the split of time, memory, and energy where it is known."""
-    way = advice.way or ways(runs)[0]
+    way = advice.best
     some = [run for run in runs if Way(run.draft, run.contestant) == way]
     name = _name(way, several)
     said = []
@@ -141,11 +143,10 @@ def _details(setup: Setup, runs: Sequence[Run], advice: Advice, several: bool) -
 
 def _memory(files: Sequence[ModelFile]) -> list[str]:
     rows = [("memory", "weights", "KV cache", "buffers")]
-    short = shortened([file.label or file.name for file in files])
-    for name, file in zip(short, files, strict=True):
+    for file in files:
         sizes = file.weights_bytes, file.cache_bytes, file.compute_bytes
         weights, cache, compute = (human_size(n) if n else "-" for n in sizes)
-        rows.append((name, weights, cache, compute))
+        rows.append((file.label or file.name, weights, cache, compute))
     return table(rows)
 
 
@@ -170,22 +171,6 @@ def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
-def shortened(names: Sequence[str]) -> list[str]:
-    """Return names that leave a table its place, without what all of them begin with."""
-    if all(len(name) <= _NAME for name in names):
-        return list(names)
-    start = os.path.commonprefix(names) if len(names) > 1 else ""  # noqa: RUF071 (no paths)
-    n_same = 1 + max(start.rfind(mark) for mark in "-_/")
-    return [_cut(name[n_same:] or name) for name in names]
-
-
-def _cut(name: str) -> str:
-    """Return a name, of a long one both ends, the last one longer: it tells more."""
-    n_last = _NAME * 2 // 3
-    return name if len(name) <= _NAME else f"{name[: _NAME - n_last - 3]}...{name[-n_last:]}"
-
-
-def _name(way: Way, several: bool, short: Mapping[str, str] | None = None) -> str:
-    """Return what a way is called. short: what its draft is, where there is little place."""
+def _name(way: Way, several: bool) -> str:
     k = way.contestant if way.contestant == "auto" else f"k={way.k}"
-    return f"{short[way.draft] if short else way.draft}, {k}" if several else k
+    return f"{way.draft}, {k}" if several else k

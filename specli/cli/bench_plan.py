@@ -87,11 +87,13 @@ def labelled(
     """Return what guesses, and how run is told so, by the label that it has in the records."""
     found: dict[str, Located | str] = {}
     told: dict[str, str] = {}
+    kinds = {guesser for guesser in guessers if isinstance(guesser, str)}
     for reference, guesser in zip(references, guessers, strict=True):
         if guesser in found.values() or guesser == "none":
             continue
-        name = guesser.name if isinstance(guesser, Located) else guesser
-        label = name if name not in found or not isinstance(guesser, Located) else str(guesser.path)
+        label = name = guesser.name if isinstance(guesser, Located) else guesser
+        if isinstance(guesser, Located) and (name in found or name in kinds):
+            label = str(guesser.path)
         found[label] = guesser
         told[label] = absolute(reference or name)
     if not found:

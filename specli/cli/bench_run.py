@@ -54,7 +54,8 @@ def run_bench(options: ModelOptions, wanted: Wanted) -> None:
         raise Interrupted("interrupted")
     if not options.json:
         write_lines(report(trial.setup, trial.runs, reference, told, trial.large))
-    say("records", str(plan.out))
+    if plan.out.exists():
+        say("records", str(plan.out))
     if trial.failure:
         raise trial.failure
     if stopped:

@@ -1,7 +1,6 @@
 """How a check-up looks: sections as they are known, for people, or one JSON object."""
 
 import json
-import re
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
@@ -13,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from specli.cli.streams import write
+from specli.cli.streams import wrapped_command, write
 from specli.doctor.cpu import built_features
 from specli.doctor.report import (
     Bandwidth,
@@ -159,26 +158,13 @@ class HumanDoctor:
 
     def _command(self, command: str, indent: int) -> None:
         """Print a command in lines that a shell takes as one."""
-        self._print(Text(wrapped(_clean(command), self._console.width, indent)), wrap=False)
+        self._print(Text(wrapped_command(_clean(command), self._console.width, indent)), wrap=False)
 
     def _print(self, *parts: Text | Padding, wrap: bool = True) -> None:
         with self._console.capture() as captured:
             for part in parts:
                 self._console.print(part, soft_wrap=not wrap)
         write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
-
-
-def wrapped(command: str, width: int, indent: int) -> str:
-    """Break a command between its words, as the shell that it is written for allows."""
-    mark = " `" if command.startswith(("$env:", "& ")) else " \\"
-    lines = [""]
-    for word in re.findall(r"""(?:[^\s"']|"[^"]*"|'[^']*')+""", command):
-        joined = f"{lines[-1]} {word}".strip()
-        if lines[-1] and len(joined) > width - indent - len(mark):
-            lines.append(f"  {word}")
-        else:
-            lines[-1] = joined if len(lines) == 1 else f"  {joined}"
-    return f"{mark}\n".join(" " * indent + line for line in lines)
 
 
 def _machine(machine: Machine) -> Rows:

@@ -48,7 +48,7 @@ def add(
 
     \b
     Examples:
-      specli models add mine ~/models/model-q4_k_m.gguf --draft ~/models/small-q8_0.gguf
+      specli models add mine ~/models/model-q4_k_m.gguf --draft ~/small-q8_0.gguf
       specli models add other hf:org/repo/model-q4_k_m.gguf --draft llama-1b
     """
     from specli.models.own_names import add_name

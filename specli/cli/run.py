@@ -123,6 +123,8 @@ def _run_one(
         if options.json:
             raise UsageError("--output holds the text of an answer, not --json", "use > FILE")
         check_place(output)
+        if trace and output.resolve() == trace.resolve():
+            raise UsageError(f"--output and --trace are both {output}", "name two files")
     gbnf, said = read_grammar(json_schema, grammar), ""
     file = None
     if output is not None:

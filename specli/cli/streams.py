@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -78,11 +79,32 @@ def _set(line: str, stream: TextIO, hang: int) -> str:
     hang = hang if width - hang > _LEAST_WIDTH else 0
     if len(line.encode("utf-8", "replace")) < width:  # no character has more cells than bytes
         return line
-    from rich.console import Console
-    from rich.text import Text
+    from rich.cells import cell_len
 
-    parts = Text(line[hang:]).wrap(Console(width=width), width - hang - 1)
-    return line[:hang] + f"\n{'':{hang}}".join(part.plain.rstrip() for part in parts)
+    line, is_command, command = line.partition(_COMMAND)
+    lines = [line[:hang]]
+    for word in re.findall(r"\s*\S+", f"{line[hang:]}:" if is_command else line[hang:]):
+        # a word that is longer than a line, as a path is, is left to the terminal to break
+        if lines[-1].strip() and cell_len(lines[-1] + word) >= width:
+            lines.append(" " * hang + word.lstrip())
+        else:
+            lines[-1] += word
+    if is_command:
+        lines.append(wrapped_command(_COMMAND[2:] + command, width - 1, 2))
+    return "\n".join(lines)
+
+
+def wrapped_command(command: str, width: int, indent: int) -> str:
+    """Break a command between its words, as the shell that it is written for allows."""
+    mark = " `" if command.startswith(("$env:", "& ")) else " \\"
+    lines = [""]
+    for word in re.findall(r"""(?:[^\s"']|"[^"]*"|'[^']*')+""", command):
+        joined = f"{lines[-1]} {word}".strip()
+        if lines[-1] and len(joined) > width - indent - len(mark):
+            lines.append(f"  {word}")
+        else:
+            lines[-1] = joined if len(lines) == 1 else f"  {joined}"
+    return f"{mark}\n".join(" " * indent + line for line in lines)
 
 
 def _width(stream: TextIO) -> int:
@@ -94,6 +116,7 @@ def _width(stream: TextIO) -> int:
 
 
 _LEAST_WIDTH = 20  # of a column of text
+_COMMAND = ": specli "  # before a command, to be taken over as it is, at the end of a line
 
 
 def one_file() -> bool:

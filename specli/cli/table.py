@@ -3,20 +3,22 @@
 from collections.abc import Sequence
 
 
-def table(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+def table(rows: Sequence[Sequence[str]], left: int = 1, *, grouped: bool = False) -> list[str]:
     """Return rows, a head first, as lines with aligned columns; only the first `left` to the left.
 
-    A cell of the first columns that repeats the one above it is left empty.
+    grouped: a first cell that repeats the one above it is left empty.
     """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     lines = []
-    above: Sequence[str] = ()
+    above = ""
     for row in rows:
-        cells = ["" if row[:1] == above[:1] and i == 0 else cell for i, cell in enumerate(row)]
-        padded = (
-            cell.ljust(width) if i < left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        )
-        lines.append("  ".join(padded).rstrip())
-        above = row
+        line = ""
+        for i, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            cell = "" if grouped and i == 0 and cell == above else cell
+            blank = " " * (width - cell_len(cell))
+            line += f"{cell}{blank}  " if i < left else f"{blank}{cell}  "
+        lines.append(line.rstrip())
+        above = row[0]
     return lines

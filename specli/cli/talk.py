@@ -147,8 +147,11 @@ class Talk:
         )
 
     def leave(self) -> str:
-        """Keep what the next chat needs to go on at once; return the name of what is kept."""
-        kept = self.journal.kept
+        """Keep what the next chat needs to go on at once; return the name of what is kept.
+
+        "" where there is nothing to go on with.
+        """
+        kept = bool(self.turns) and self.journal.kept
         with closing(Waiting()) as waiting:
             if kept and (state := self.current.state()):
                 if state.data.size > _LONG:

@@ -53,7 +53,7 @@ def check_headers(target: Header, draft: Header, names: tuple[str, str]) -> Pair
     for header, name in ((target, names[0]), (draft, names[1])):
         if not rollback(header):
             notes.append(
-                f"{name} keeps a recurrent state that cannot drop tokens: specli decodes plainly"
+                f"{name} keeps a recurrent state that cannot drop tokens: it is decoded plainly"
             )
     if (n_layers := target.of_architecture("nextn_predict_layers")) and not problems:
         notes.append(f"{names[0]} brings {n_layers} MTP layers along, which specli cannot use yet")

@@ -91,7 +91,7 @@ def _local_file(entry: Entry, quant: str) -> Path:
     if not path.is_file():
         raise ModelError(
             f"{entry.alias}: {path}: no such file",
-            f"if it has moved: specli models rm {entry.alias} --yes, then specli models add "
+            f"if it has moved: specli models rm {entry.alias} --yes && specli models add "
             f"{entry.alias} PATH",
         )
     return path

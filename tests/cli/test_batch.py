@@ -95,6 +95,19 @@ def test_resume_does_what_is_missing_and_mends_a_torn_line(
     assert "line 1 is no result of this batch" in others.err
 
 
+@pytest.mark.parametrize("line", [{"id": "a"}, {"id": "a", "text": 5}, LINES[0]])
+def test_what_has_an_id_but_no_answer_is_no_result(
+    specli: Specli, tiny: Path, tmp_path: Path, line: dict[str, object]
+) -> None:
+    output = tmp_path / "out.jsonl"
+    output.write_bytes(jsonl([line]))
+    args = ("--batch", "-", "-o", output, "-t", tiny / "target.gguf", "--resume", *GREEDY)
+    done = specli("run", *args, stdin=jsonl(LINES))
+    assert done.code == 2
+    assert "line 1 is no result of this batch" in done.err
+    assert output.read_bytes() == jsonl([line])
+
+
 def test_a_kill_loses_only_the_running_prompt(tiny: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     lines = jsonl([{"prompt": f"hello {i}"} for i in range(2000)])

@@ -15,7 +15,6 @@ from platformdirs import user_cache_path, user_data_path
 
 from specli.bench.record_files import load
 from specli.bench.records import Records
-from specli.cli.bench_output import shortened
 from specli.cli.bench_run import choice_of
 from specli.config import PairChoice, config_file, load_config
 from specli.config_edit import save_pair
@@ -97,19 +96,22 @@ def test_who_has_a_large_draft_is_told_of_a_smaller_one(
     specli: Specli, tiny: Path, tmp_path: Path, few: list[object]
 ) -> None:
     once = "--repeat", 1, "--per-category", 1, "--temp", 0
-    told = "in fewer bits that draft may guess faster: specli derive"
+    told = "in fewer bits draft may guess faster: specli derive"
     large, small = tiny / "draft.gguf", tmp_path / "small.gguf"
     assert specli(*few, *once, "-d", large).out.endswith(f"{told} {large}\n")
     assert specli("derive", large, "-o", small).code == 0
-    assert told not in specli(*few, *once, "-d", small).out
+    for drafts in (f"{small}", f"{large},{small}"):  # that was tried, or is tried here
+        assert told not in specli(*few, *once, "--drafts", drafts).out
 
 
-def test_long_names_in_tables_stay_apart() -> None:
-    base = "qwen2.5-coder-"
-    ends = ["0.5b-instruct-q4_0", "0.5b-instruct-draft-q4_0", "1.5b-instruct-draft-q4_0"]
-    assert shortened([base + end for end in ends]) == ends
-    assert shortened(["demo-1", "demo-2"]) == ["demo-1", "demo-2"]
-    assert shortened(["Meta-Llama-3.1-8B-Instruct-Q4_K_M"]) == ["Meta-L...B-Instruct-Q4_K_M"]
+def test_a_model_that_is_called_like_n_grams_is_another_draft(
+    specli: Specli, tiny: Path, tmp_path: Path, few: list[object]
+) -> None:
+    model = tmp_path / "ngram.gguf"
+    model.symlink_to(tiny / "draft.gguf")
+    once = "--repeat", 1, "--per-category", 1, "--temp", 0, "--out", tmp_path / "r.jsonl"
+    assert specli(*few, *once, "--drafts", f"{model},ngram").code == 0
+    assert {run.draft for run in records(tmp_path).runs()} == {str(model), "ngram", "none"}
 
 
 def test_drafts_and_ks_are_compared_and_the_best_is_kept(
@@ -120,8 +122,9 @@ def test_drafts_and_ks_are_compared_and_the_best_is_kept(
     args = ("--drafts", drafts, "--sweep-k", "--repeat", 1, "--per-category", 1, "--temp", 0)
     done = specli(*few, *args, "--save", "--out", tmp_path / "r.jsonl")
     assert done.code == 0
-    for name in ("draft, auto", "ngram, auto", "ngram, k=16", "hopeless, k=3"):
-        assert f"\n{name} " in done.out
+    for draft in ("draft", "ngram", "hopeless"):
+        assert f"\n{draft}\n  auto " in done.out
+    assert done.out.count("\n  k=16 ") == 3
     assert len(list(records(tmp_path).runs())) == 2 * (1 + 3 * 9)
     saved = load_config().pairs
     if "saved: nothing" in done.err:  # as the machine's noise will have it
@@ -265,6 +268,21 @@ def test_a_full_disk_ends_it_with_the_table_of_what_is_done(
         check_invariants(run)
     assert out.read_bytes().endswith(b"\n")
     assert not config_file().exists()
+
+
+def test_a_full_disk_leaves_no_empty_file(
+    specli: Specli, tmp_path: Path, few: list[object]
+) -> None:
+    out, before = tmp_path / "r.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        done = specli(*few, "--out", out)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert done.code == 1
+    assert done.err.endswith(f"error: {out}: cannot be written: File too large\n")
+    assert "records:" not in done.err
+    assert not out.exists()
 
 
 BAD = [

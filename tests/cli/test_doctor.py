@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from specli.cgroups import cgroups, cpu_limit, memory_limit
-from specli.cli.doctor_output import wrapped
+from specli.cli.streams import wrapped_command
 from specli.doctor.bandwidth import measure_bandwidth
 from specli.doctor.checkup import look_around
 from specli.doctor.environment import inspect_environment
@@ -341,7 +341,7 @@ def test_bandwidth_is_measured_in_a_moment(quick: Quick) -> None:
 def test_a_wrapped_command_is_the_same_command(tmp_path: Path) -> None:
     words = ["printf", "%s|", "a b", "c", "dd" * 30, "-DX=on"]
     command = "X=\"1 2\" printf '%s|' 'a b' c " + "dd" * 30 + ' "-DX=on"'
-    lines = wrapped(command, 40, 4)
+    lines = wrapped_command(command, 40, 4)
     assert all(line.startswith("    ") for line in lines.splitlines())
     done = subprocess.run(["sh", "-c", lines], capture_output=True, text=True)
     assert done.stdout == "|".join(words[2:]) + "|"

@@ -49,6 +49,19 @@ def test_only_what_is_longer_than_a_line_breaks_within(monkeypatch: pytest.Monke
     assert path in "".join(rest)
 
 
+def test_a_path_is_not_broken_and_a_command_is_what_a_shell_takes_as_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = "/home/user/models/" + 30 * "x"
+    found = shown(monkeypatch, lambda: say("records", path))
+    assert "".join(found) == f"records:{path}"
+    line = f"in fewer bits it may guess faster: specli derive --bits 4 {path}"
+    for speak in (lambda: say("hint", line), lambda: write_lines([f"hint: {line}"])):
+        found = shown(monkeypatch, speak)
+        assert found[:2] == ["hint: in fewer bits it may guess", "faster:"]
+        assert found[2:] == ["  specli derive --bits 4 \\", f"    {path}"]
+
+
 def test_wide_characters_take_two_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     words = " ".join(["文字", "列の", "中の"] * 6)
     found = shown(monkeypatch, lambda: tell(words))

@@ -102,3 +102,19 @@ def test_quiet_says_nothing_but_errors(specli: Specli, tiny: Path) -> None:
     failed = specli("run", "hello", "-q", "-t", tiny / "missing.gguf")
     assert failed.code == 3
     assert failed.err.startswith("error: ")
+
+
+def test_an_answer_goes_over_neither_a_page_nor_the_model(
+    specli: Specli, tiny: Path, tmp_path: Path
+) -> None:
+    model, page = tmp_path / "model.gguf", tmp_path / "page.html"
+    model.write_bytes((tiny / "target.gguf").read_bytes())
+    before = model.read_bytes()
+    done = specli("run", "hello", "-t", model, "-n", 3, "-o", model)
+    assert (done.code, done.out) == (2, "")
+    assert f"{model}: is the model itself" in done.err
+    assert model.read_bytes() == before
+    both = specli("run", "hello", "-t", model, "-o", page, "--trace", tmp_path / "." / page.name)
+    assert both.code == 2
+    assert f"--output and --trace are both {page}" in both.err
+    assert not page.exists()
