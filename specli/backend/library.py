@@ -65,7 +65,8 @@ def _give_up(why: bytes | None) -> None:
     what = re.sub(r"^\S*[/\\]", "", (why or b"").decode("utf-8", "replace"))  # where it was built
     said = f"error: llama.cpp gave up, on a damaged model or for lack of memory: {what}\n"
     shown = "\n\x1b[?25h" if os.isatty(2) else ""  # the cursor, which a progress bar hides
-    os.write(2, (shown + said).encode())
+    with suppress(OSError):
+        os.write(2, (shown + said).encode())
     os._exit(ModelError.exit_code)
 
 
