@@ -22,6 +22,8 @@ _HOST_ROUNDS = 10.0  # that the running mean of the host's time looks back on
 _N_FIRST = 6  # plans after which the first one's price is what it promises
 _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can guess again
 _PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes some 1 ms
+_FIRST_HORIZON = 16  # guesses that are planned for at least; more where a round had half as many
+_HORIZON_MEMORY = 0.9  # what is left of the most guesses of a round after each new one
 _MARGIN = 0.05  # by which guesses are reckoned dearer than they are believed to be
 _WIDE_MARGIN = 0.06  # by which a width with guesses has to promise more than none
 _AT_HAND = 8  # tokens that a draft may be behind, and still be asked before a text is copied
@@ -66,6 +68,7 @@ class AutoPlanner:
         self._waits = False  # whether the draft does not read the prompt so far
         self._share = 0.0  # of plain decoding's time, that it is expected to save in this answer
         self._since_plan_s = 0.0
+        self._longest = 0.0  # most guesses of the draft in a round, lately
         self._guards = Guards(draft is not None, target.switch_s > 0.0)
         self._seen: Guess | None = None  # the guess that was not kept
         self._is_asked = False  # whether the draft has guessed in this round
@@ -199,6 +202,8 @@ class AutoPlanner:
         self._last = self.width(done.n_drafted + 1)
         seconds = done.draft_s + done.target_s + done.host_s
         self._since_plan_s += seconds
+        n_of_draft = sum(guess.source == "draft" for guess in done.guesses)
+        self._longest = max(n_of_draft, self._longest * _HORIZON_MEMORY)
         self._widths.observe()
         self._guards.observe(done, self._target.at(1))
         self._host_s += (done.host_s / (done.n_drafted + 1) - self._host_s) / _HOST_ROUNDS
@@ -229,7 +234,8 @@ class AutoPlanner:
     def _best_plan(self) -> Plan:
         """Return the plan that is worth most at the present price."""
         if not self._target.switch_s:
-            return self._solved(np.arange(1, N_MAX + 1), HORIZON, _MARGIN, stays_sure=True)
+            horizon = min(HORIZON, max(_FIRST_HORIZON, round(2.0 * self._longest)))
+            return self._solved(np.arange(1, N_MAX + 1), horizon, _MARGIN, stays_sure=True)
         return max((self._of_width(width) for width in KEPT), key=self._value)
 
     def _make_plan(self) -> None:
