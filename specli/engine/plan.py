@@ -66,7 +66,9 @@ def solve(
             go[n] = weights @ np.maximum(values, stop[n]) - price * guess_s
             is_kept, goes_on = values > stop[n], go[n] > stop[n]
             n_kept = weights @ (is_kept * (at + np.interp(at, _GRID, n_right)))
-            kept = weights @ (is_kept * (won + np.interp(at, _GRID, worth)))
+            kept = n_kept
+            if surest != 1.0:  # else it is the same, and time
+                kept = weights @ (is_kept * (won + np.interp(at, _GRID, worth)))
             n_right, worth = goes_on * n_kept, goes_on * kept
             following = np.maximum(go[n], stop[n])
     value = max(float(stop[0]), float(go[0][-1]))
