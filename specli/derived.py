@@ -12,7 +12,7 @@ from specli.child import close_pipes, crashed, how_it_ended, kill, start
 from specli.errors import Interrupted, ModelError, PairError, SpecliError, UsageError
 from specli.files import check_place, partial_of, unwritable
 from specli.models.compatibility import check_sidecar, rollback
-from specli.models.header import Header, file_bytes, parts_of, read_header
+from specli.models.header import Header, file_bytes, is_part, parts_of, read_header
 from specli.models.store import quant_of
 from specli.text import human_size
 
@@ -92,7 +92,7 @@ class Making:
             )
             raise UsageError(f"{source}: {said}", hint)
         check_place(self._shown)
-        if self._place.exists() and any(part.samefile(self._place) for part in parts):
+        if is_part(self._place, source):
             raise UsageError(f"{self._shown}: is the model itself", "name another file with -o")
         self._check_free()
         free = shutil.disk_usage(self._place.parent).free

@@ -97,14 +97,6 @@ def read_text(path: Path, called: str = "", *, pipes: bool = False) -> str:
         raise UsageError(f"{called} cannot be read: {said or error}") from None
 
 
-def same_file(one: Path, other: Path) -> bool:
-    """Say whether two paths lead to one file that is there."""
-    try:
-        return one.samefile(other)
-    except OSError:
-        return False
-
-
 def check_place(path: Path) -> None:
     """Raise UsageError where no file can be meant, SpecliError where none can be written."""
     if path == Path("-"):  # stdout, elsewhere

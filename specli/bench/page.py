@@ -23,6 +23,7 @@ from specli.bench.summary import (
     Line,
     Way,
     advise,
+    first_way,
     gain,
     lines,
     temperatures,
@@ -90,7 +91,7 @@ def bench_page(records: Records, name: str) -> str:
     some = [line for part in parts for line in (*part.lines, *part.others)]
     splits = {
         name_of(way, several): time_split(run for run in runs if _way(run) == way)
-        for way in _few(some, _first(some, advice))
+        for way in _few(some, first_way(some, advice))
     }
     return render(
         "bench.html",
@@ -132,7 +133,7 @@ def _part(
     some = lines(runs, temperature)
     if not some:
         return Part(temperature, "", [], [], [])
-    first = _first(some, advice)
+    first = first_way(some, advice)
     of_first = [line for line in some if line.way == first]
     return Part(
         temperature,
@@ -151,7 +152,7 @@ def _plots(
     if not some:
         return
     here = [run for run in runs if run.temperature == temperature]
-    few = _few(some, _first(some, advice))
+    few = _few(some, first_way(some, advice))
     yield throughput([line for line in some if line.way in few])
     for draft in dict.fromkeys(way.draft for way in ways(here)):
         plot = by_k(here, draft)
@@ -161,21 +162,13 @@ def _plots(
     if not guessing:
         return
     several = len({way.draft for way in ways(runs)}) > 1
-    few = _few(guessing, _first(guessing, advice))
+    few = _few(guessing, first_way(guessing, advice))
     prices = pass_costs(records.passes()), draft_costs(records.passes())
     found = (
-        positions(here, _first(guessing, advice), several),
+        positions(here, first_way(guessing, advice), several),
         gains([run for run in here if _way(run) in few], guessing, *prices),
     )
     yield from (plot for plot in found if plot)
-
-
-def _first(some: Sequence[Line], advice: Advice) -> Way:
-    """Return the way to show first: the best of all, else the best here."""
-    found = dict.fromkeys(line.way for line in some)
-    if advice.best in found:
-        return advice.best
-    return max(found, key=lambda way: gain(line for line in some if line.way == way))
 
 
 def _few(some: Sequence[Line], first: Way) -> list[Way]:

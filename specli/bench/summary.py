@@ -150,6 +150,14 @@ def advise(runs: Sequence[Run]) -> Advice | None:
     return Advice(way, gains[way], said, bound)
 
 
+def first_way(some: Sequence[Line], advice: Advice) -> Way:
+    """Return the way to show first of some lines: the best of all, else the best here."""
+    found = dict.fromkeys(line.way for line in some)
+    if advice.best in found:
+        return advice.best
+    return max(found, key=lambda way: gain(line for line in some if line.way == way))
+
+
 def verdict(some: Sequence[Line]) -> str:
     """Say in words where one way is worth it and where it is not. some: its lines."""
     faster, slower, others = (

@@ -9,7 +9,8 @@ from specli.cli.streams import tell
 from specli.cli.waiting import Waiting
 from specli.engine.types import Round
 from specli.errors import UsageError
-from specli.files import same_file, unwritable, write_whole
+from specli.files import unwritable, write_whole
+from specli.models.header import is_part
 from specli.models.store import Located
 from specli.settings import Settings
 
@@ -29,9 +30,8 @@ class AnswerFile:
     def start(self, session: Session, settings: Settings) -> None:
         """Remember how it was asked for. Raises UsageError where a model lies in its place."""
         self._settings = settings
-        models = session.pair.target, session.pair.draft
-        for model in models:
-            if isinstance(model, Located) and same_file(model.path, self.path):
+        for model in (session.pair.target, session.pair.draft):
+            if isinstance(model, Located) and is_part(self.path, model.path):
                 raise UsageError(f"{self.path}: is the model itself", "name another file with -o")
 
     def event(self, event: AnswerEvent) -> None:

@@ -14,6 +14,7 @@ from specli.bench.summary import (
     Way,
     advise,
     by_position,
+    first_way,
     gain,
     joules_per_token,
     lines,
@@ -74,7 +75,7 @@ def _temperature(some: Sequence[Line], several: bool, advice: Advice) -> list[st
     """
     found = list(dict.fromkeys(line.way for line in some))
     gains = {way: gain(line for line in some if line.way == way) for way in found}
-    shown = advice.best if advice.best in gains else max(found, key=lambda way: gains[way])
+    shown = first_way(some, advice)
     of_shown = [line for line in some if line.way == shown]
     said = table([_HEAD, *map(_row, of_shown)])
     said += ["", *_wrapped(f"{_name(shown, several)}: {verdict(of_shown)}")]

@@ -21,7 +21,7 @@ from specli.engine.widths import KEPT, Widths
 _HOST_ROUNDS = 10.0  # that the running mean of the host's time looks back on
 _N_FIRST = 6  # plans after which the first one's price is what it promises
 _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can guess again
-_PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes some 1 ms
+_PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes 0.3 to 1.2 ms
 _FIRST_HORIZON = 16  # guesses that are planned for at least; more where a round had half as many
 _HORIZON_MEMORY = 0.9  # what is left of the most guesses of a round after each new one
 _MARGIN = 0.05  # by which guesses are reckoned dearer than they are believed to be
@@ -40,7 +40,8 @@ class AutoPlanner:
     and the probability p that all of them are right, with
     stop(n) = -rate (T(n + 1) + (n + 1) T_host) and
     go(n, p) = -rate T_draft + E max(stop(n), p a + max(stop, go)(n + 1, p a)),
-    where a, the acceptance of the next guess, is known only once it is made. Where the target had
+    where a, the acceptance of the next guess, is known only once it is made. (A sure guess counts
+    for a little less than p a, as the next round would bring it as cheaply.) Where the target had
     better decode as many tokens as before, that is solved for each width, rounds of fewer tokens
     being padded to it. A width is left when what was missed by keeping it is worth the change, as
     skis are bought when as much was paid to rent them (docs/adr/0023).

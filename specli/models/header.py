@@ -97,6 +97,14 @@ def parts_of(path: Path) -> list[Path]:
     return sorted(part for part in parts if part.is_file())
 
 
+def is_part(file: Path, model: Path) -> bool:
+    """Say whether a file is one of those of a model, by whatever name."""
+    try:
+        return any(part.samefile(file) for part in parts_of(model))
+    except OSError:  # there is none
+        return False
+
+
 def file_bytes(path: Path) -> int:
     """Return the size of a model's file, of a split model that of all parts."""
     return sum(part.stat().st_size for part in parts_of(path))

@@ -1,9 +1,11 @@
 """Ways to call the command line: in this process where it can be, in one of its own where not."""
 
 import io
+import resource
+import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -21,6 +23,19 @@ class Result:
     code: int
     out: str
     err: str
+
+
+@contextmanager
+def files_of(n_bytes: int) -> Iterator[None]:
+    """Let no file grow larger: a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    heard = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, heard)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """run --batch: results in order, what fails, and what is left to do after a break."""
 
 import json
-import resource
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import pytest
 
 from specli.cli.batch_file import open_results
 from specli.errors import SpecliError, UsageError
-from tests.cli.conftest import Result
+from tests.cli.conftest import Result, files_of
 
 Specli = Callable[..., Result]
 GREEDY = ("--temp", 0, "--threads", 1, "-n", 8)
@@ -194,12 +193,10 @@ def test_ids_that_are_no_json_and_ids_of_several(specli: Specli, tiny: Path) -> 
 
 
 def test_a_full_disk_is_said_of_the_file(tmp_path: Path) -> None:
-    path, limits = tmp_path / "out.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20, limits[1]))
-    try:
-        with pytest.raises(SpecliError, match=str(path)), open_results(path, False, [1]) as whole:
-            whole.add({"id": 1, "text": "x" * 40})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, before)
+    path = tmp_path / "out.jsonl"
+    with (
+        files_of(20),
+        pytest.raises(SpecliError, match=str(path)),
+        open_results(path, False, [1]) as whole,
+    ):
+        whole.add({"id": 1, "text": "x" * 40})

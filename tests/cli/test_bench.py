@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from specli.config import PairChoice, config_file, load_config
 from specli.config_edit import save_pair
 from tests.bench.test_summary import PLAIN, runs
 from tests.bench.test_trial import check_invariants
-from tests.cli.conftest import Result
+from tests.cli.conftest import Result, files_of
 
 Specli = Callable[..., Result]
 PROMPTS = "".join(
@@ -256,12 +255,9 @@ def test_ctrl_c_keeps_the_finished_runs_and_shows_their_table(
 def test_a_full_disk_ends_it_with_the_table_of_what_is_done(
     specli: Specli, tmp_path: Path, few: list[object]
 ) -> None:
-    out, before = tmp_path / "r.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, before[1]))
-    try:
+    out = tmp_path / "r.jsonl"
+    with files_of(12_000):
         done = specli(*few, "--repeat", "100000", "--out", out, "--save")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert done.code == 1
     assert "category" in done.out
     assert f"error: {out}: cannot be written: File too large" in done.err
@@ -274,12 +270,9 @@ def test_a_full_disk_ends_it_with_the_table_of_what_is_done(
 def test_a_full_disk_leaves_no_empty_file(
     specli: Specli, tmp_path: Path, few: list[object]
 ) -> None:
-    out, before = tmp_path / "r.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    try:
+    out = tmp_path / "r.jsonl"
+    with files_of(1000):
         done = specli(*few, "--out", out)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert done.code == 1
     assert done.err.endswith(f"error: {out}: cannot be written: File too large\n")
     assert "records:" not in done.err

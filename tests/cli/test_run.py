@@ -60,6 +60,19 @@ def test_json_events(specli: Specli, tiny: Path) -> None:
     assert stats["acceptance_rate"] == round(stats["draft_n_accepted"] / stats["draft_n"], 4)
 
 
+def test_a_chat_template_may_come_from_a_pipe(specli: Specli, tiny: Path) -> None:
+    ours, theirs = os.pipe()
+    os.write(theirs, b"{{ messages[0].content }}")
+    os.close(theirs)
+    args = ("-t", tiny / "target.gguf", "-n", 3, "--temp", 0)
+    try:
+        done = specli("run", "hello", *args, "--chat-template", f"/dev/fd/{ours}")
+    finally:
+        os.close(ours)
+    assert done.code == 0
+    assert done.out == specli("run", "hello", "--raw", *args).out
+
+
 def test_raw_continues_the_text_itself(specli: Specli, tiny: Path) -> None:
     args = ("-n", 20, *GREEDY)
     raw = specli("run", "hello", "--raw", "-t", tiny / "target.gguf", *args)
@@ -106,7 +119,7 @@ BAD = [
     (["-t", "{tiny}/no_template.gguf"], 3, "no chat template"),
     (["-t", "{tiny}/target.gguf", "--ctx", "8"], 2, "the context holds 8"),
     (["--chat-template", "{tmp}/none", "-t", "{tiny}/target.gguf"], 3, "cannot be read"),
-    (["--chat-template", "{tmp}", "-t", "{tiny}/target.gguf"], 3, "is no file of text"),
+    (["--chat-template", "{tmp}", "-t", "{tiny}/target.gguf"], 3, "is a folder"),
     (["-k", "-1"], 2, "--draft-tokens is -1, 0 to 64 is wanted"),
     (["-k", "1000000"], 2, "0 to 64 is wanted"),
     (["-k", "many"], 2, "--draft-tokens is many, auto or 0 to 64 is wanted"),

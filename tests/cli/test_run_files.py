@@ -114,6 +114,10 @@ def test_an_answer_goes_over_neither_a_page_nor_the_model(
     assert (done.code, done.out) == (2, "")
     assert f"{model}: is the model itself" in done.err
     assert model.read_bytes() == before
+    link = tmp_path / "link.gguf"
+    link.symlink_to(model)
+    assert specli("run", "hello", "-t", model, "-n", 3, "-o", link).code == 2
+    assert link.is_symlink()
     both = specli("run", "hello", "-t", model, "-o", page, "--trace", tmp_path / "." / page.name)
     assert both.code == 2
     assert f"--output and --trace are both {page}" in both.err

@@ -13,6 +13,7 @@ from specli.models.header import (
     TruncatedError,
     architecture_of,
     file_bytes,
+    is_part,
     parse_header,
     read_header,
 )
@@ -77,4 +78,16 @@ def test_the_size_of_a_split_model_is_that_of_its_parts(tmp_path: Path) -> None:
     (tmp_path / "m-00001-of-00002.gguf").write_bytes(b"xxx")
     assert file_bytes(tmp_path / "m[x]-00001-of-00003.gguf") == 60
     assert file_bytes(tmp_path / "m-00001-of-00002.gguf") == 3
+
+
+def test_every_part_of_a_model_is_a_part_of_it_by_whatever_name(tmp_path: Path) -> None:
+    first, second = (tmp_path / f"m-0000{i}-of-00002.gguf" for i in (1, 2))
+    for path in (first, second):
+        path.write_bytes(b"x")
+    link = tmp_path / "link"
+    link.symlink_to(second)
+    assert is_part(first, first)
+    assert is_part(link, first)
+    assert not is_part(first, second)  # by which nobody names it
+    assert not is_part(tmp_path / "none", first)
     assert file_bytes(tmp_path / "missing.gguf") == 0
