@@ -201,11 +201,13 @@ def _smaller(target: Located, need: Need, draft: Need | None, room: Room) -> str
 
 def _template(model: LlamaModel, settings: Settings) -> ChatTemplate | None:
     path = settings.chat_template
+    called = f"--chat-template: {path}:"
     try:
-        called = f"--chat-template: {path}:"
         source = read_text(path, called, pipes=True) if path else model.chat_template
     except UsageError as error:  # as of a model whose own template is none
         raise ModelError(error.message, error.hint) from None
+    if path and not source:
+        raise ModelError(f"{called} is empty", "--raw sends a text as it is")
     if not source:
         return None
     vocabulary = model.vocabulary

@@ -119,6 +119,7 @@ BAD = [
     (["-t", "{tiny}/no_template.gguf"], 3, "no chat template"),
     (["-t", "{tiny}/target.gguf", "--ctx", "8"], 2, "the context holds 8"),
     (["--chat-template", "{tmp}/none", "-t", "{tiny}/target.gguf"], 3, "cannot be read"),
+    (["--chat-template", "/dev/null", "-t", "{tiny}/target.gguf"], 3, "/dev/null: is empty"),
     (["--chat-template", "{tmp}", "-t", "{tiny}/target.gguf"], 3, "is a folder"),
     (["-k", "-1"], 2, "--draft-tokens is -1, 0 to 64 is wanted"),
     (["-k", "1000000"], 2, "0 to 64 is wanted"),
