@@ -13,7 +13,7 @@ from specli.engine.along import Along
 from specli.engine.costs import N_MAX, WIDTHS, CostCurve
 from specli.engine.guard import Guards
 from specli.engine.looks import Looks
-from specli.engine.plan import HORIZON, Outlook, Plan, solve
+from specli.engine.plan import HORIZON, Plan, solve
 from specli.engine.reading import Reading
 from specli.engine.types import Choice, Costs, Guess, Round
 from specli.engine.widths import KEPT, Widths
@@ -264,21 +264,19 @@ class AutoPlanner:
         widths: NDArray[np.int_],
         horizon: int,
         margin: float = 0.0,
-        outlook: Outlook | None = None,
         *,
         stays_sure: bool = False,
     ) -> Plan:
         """Return the plan for some widths, guesses of the draft being bought up to the horizon.
 
-        outlook: of the draft's guesses; None for what was learned of them. stays_sure: reckon that
-        a sure guess may as well be made in the next round, and is worth less in this one.
+        stays_sure: reckon that a sure guess may as well be made in the next round, and is worth
+        less in this one.
         """
         seconds = self._target.seconds()[widths]
         seconds[widths > widths[0]] += self._target.switch_s  # for the way back
         stop = -self._price * (seconds + np.arange(1, N_MAX + 1) * self._host_s)
         guess_s = self._draft.at(1) * (1.0 + margin) if self._draft else 0.0
-        if self._draft and outlook is None:
-            outlook = self._acceptance["draft"].outlook()
+        outlook = self._acceptance["draft"].outlook() if self._draft else None
         surest = 1.0
         if outlook and stays_sure:
             n = np.arange(1, N_MAX)  # what a token costs where all guesses are right, at best
@@ -302,10 +300,12 @@ class AutoPlanner:
         """
         assert self._draft
         weights, rates = self._acceptance["draft"].outlook()
-        certain = np.eye(len(weights))[-1], rates
-        plan = self._solved(np.arange(1, N_MAX + 1), HORIZON, _MARGIN, certain)
-        plain_s = self._target.at(1)
-        usual, most = (max(0.0, 1.0 - 1.0 / (p.rate * plain_s)) for p in (self._plan, plan))
+        n = np.arange(N_MAX)  # guesses, of which it is certain
+        tokens = np.cumsum(rates[-1] ** n)
+        guesses_s = n * self._draft.at(1) * (1.0 + _MARGIN)
+        seconds = guesses_s + self._target.seconds()[n + 1] + (n + 1) * self._host_s
+        best, plain_s = float(np.max(tokens / seconds)), self._target.at(1)
+        usual, most = (max(0.0, 1.0 - 1.0 / (rate * plain_s)) for rate in (self._plan.rate, best))
         return usual + float(weights[-1]) * max(0.0, most - usual)
 
     def _along_s(self, n_behind: int) -> float:
