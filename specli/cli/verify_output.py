@@ -127,7 +127,7 @@ def _draws(test: DrawTest, subject: Subject, number: int) -> Iterator[str]:
     forced = f"; {K} a round" if subject.settings.k is None else ""
     yield f"        {test.n_drafted} guesses judged, {test.n_accepted} kept{forced}"
     rows = [
-        (_QUESTIONS[one.name], "YES" if adjusted < test.alpha else "no", f"p {adjusted:.2g}")
+        (_QUESTIONS[one.name], _answer(one, adjusted < test.alpha), f"p {adjusted:.2g}")
         for one, adjusted in zip(test.tests, test.adjusted, strict=True)
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -148,6 +148,12 @@ _FAULTS = {
     "leaning to the draft": "of guesses kept without a look",
     "sureness": "of tokens not drawn but the likeliest",
 }
+
+
+def _answer(test: Test, found: bool) -> str:
+    if found:
+        return "YES"
+    return "unknown" if test.detectable is None else "no"
 
 
 def _power(test: Test) -> str:

@@ -116,6 +116,14 @@ def test_a_target_that_cannot_speculate_has_nothing_to_compare(
     assert done.out.startswith("Nothing to compare: recurrent cannot drop rejected tokens")
 
 
+def test_too_few_draws_leave_a_question_open(specli: Specli, args: list[object]) -> None:
+    done = specli(*args, "--draws", 2, "-k", 3)
+    assert done.code == 0
+    lines = [line for line in done.out.splitlines() if line.endswith("to find anything")]
+    assert lines
+    assert all("unknown" in line for line in lines)
+
+
 def test_a_prompt_that_does_not_fit(specli: Specli, args: list[object]) -> None:
     done = specli(*args, "-c", 8)
     assert done.code == 2
