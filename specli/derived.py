@@ -86,7 +86,7 @@ class Making:
         self.had_bytes = has
         if makes[bits] > _SMALLER * has:
             fewer = [n for n in makes if makes[n] <= _SMALLER * has]
-            hint = f"--bits {max(fewer)} would save more" if fewer else "no draft can be made of it"
+            hint = f"--bits {max(fewer)} would save more" if fewer else "in no number of bits does it become a tenth smaller"
             said = (
                 f"has {human_size(has)}, --bits {bits} would make {human_size(makes[bits])} of it"
             )

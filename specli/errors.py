@@ -35,7 +35,7 @@ class TooLongError(UsageError):
     ) -> None:
         """n_ctx_train: the context that the model was trained for, if it is known, else 0."""
         least = n_tokens + _ROOM
-        hint = f"use --ctx {least} or more, or a shorter prompt"
+        hint = f"--ctx {least} has room for an answer too; or give a shorter prompt"
         if 0 < n_ctx_train < least:
             hint = f"give a shorter prompt: this model was trained for {n_ctx_train} tokens"
         super().__init__(f"{name} has {n_tokens} tokens, the context holds {n_ctx}", hint)

@@ -92,7 +92,7 @@ def _facts(a: Setup, b: Setup) -> list[tuple[str, str, str]]:
     n_drafts = max(len(a.drafts), len(b.drafts))
 
     def facts(setup: Setup) -> dict[str, str]:
-        drafts = [*map(_file, setup.drafts), *["none"] * (n_drafts - len(setup.drafts))]
+        drafts = [*map(_file, setup.drafts), *["no model"] * (n_drafts - len(setup.drafts))]
         return {
             "machine": f"{setup.cpu}, {setup.n_cores} cores",
             "devices": ", ".join(setup.devices),

@@ -87,8 +87,13 @@ def show(chat: Id) -> None:
 def export(
     chat: Id,
     form: Annotated[
-        Format, typer.Option("--format", help="Markdown, or JSON with messages as chat APIs have.")
-    ] = Format.md,
+        Format | None,
+        typer.Option(
+            "--format",
+            help="Markdown, or JSON with messages as chat APIs have.",
+            show_default="json where --out ends in .json, else md",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write a file, not stdout.")
     ] = None,
@@ -98,15 +103,15 @@ def export(
     \b
     Examples:
       specli chats export 3f9a > talk.md
-      specli chats export 3f9a --format json --out talk.json
+      specli chats export 3f9a --out talk.json
     """
-    from specli.cli.exporting import write_export
+    from specli.cli.exporting import form_of, write_export
     from specli.conversation_files import find, read
-    from specli.conversations import as_json, as_markdown
 
     whole = read(find(chat))
-    text = as_json(whole) if form is Format.json else as_markdown(whole)
-    if file := file_or_stdout(out):
+    file = file_or_stdout(out)
+    text = form_of(file, form.value if form else "")(whole)
+    if file:
         write_export(file, text)
     else:
         write(terminal_safe(text) if sys.stdout.isatty() else text)

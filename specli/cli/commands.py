@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from specli.cli.clipboard import copy
-from specli.cli.exporting import write_export
+from specli.cli.exporting import form_of, write_export
 from specli.cli.session import stdin_is_terminal
 from specli.cli.stats_words import guessed_by, in_words
 from specli.cli.streams import say, tell
 from specli.cli.talk import Talk, show
 from specli.cli.tracing import TracePage, check_trace
 from specli.conversation_files import find, reopen
-from specli.conversations import Conversation, as_json, as_markdown, from_json, parse
+from specli.conversations import Conversation, from_json, parse
 from specli.errors import SpecliError, UsageError
 from specli.files import read_text
 from specli.text import human_size, shortened
@@ -162,7 +162,7 @@ def _save(talk: Talk, name: str) -> None:
     whole = talk.whole()
     if not whole.turns:
         raise UsageError("nothing has been said yet")
-    write_export(path, as_json(whole) if path.suffix == ".json" else as_markdown(whole))
+    write_export(path, form_of(path)(whole))
     say("saved", str(path))
 
 

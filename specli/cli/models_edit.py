@@ -150,7 +150,8 @@ def _agreed(model: str, question: str, *, yes: bool) -> bool:
     if yes:
         return True
     if sys.stdin is None or not sys.stdin.isatty():
-        raise UsageError("nobody is there to ask", f"specli models rm {model} --yes")
+        command = f"specli models rm {model} --yes"
+        raise UsageError("nobody is there to ask", f"this asks no question: {command}")
     try:
         answer = input(f"{question} [y/N] ")
     except EOFError:

@@ -92,9 +92,12 @@ def run(
                 raise UsageError("--resume is for --batch")
             _run_one(options, prompt, raw, files or [], json_schema, grammar, output, trace)
             return
-        for name, value in (("a prompt", prompt), ("--file", files), ("--trace", trace)):
+        beside = "--batch cannot have"
+        for name, value in (("a prompt", prompt), ("--file", files)):
             if value:
-                raise UsageError(f"--batch cannot have {name} beside it", "put it into the lines")
+                raise UsageError(f"{beside} {name} beside it", "put it into the lines")
+        if trace:
+            raise UsageError(f"{beside} --trace beside it", "a page shows the rounds of one answer")
         from specli.cli.batch import BatchOptions, check_shown, run_batch
 
         check_shown(options)

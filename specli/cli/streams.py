@@ -81,7 +81,10 @@ def _set(line: str, stream: TextIO, hang: int) -> str:
         return line
     from rich.cells import cell_len
 
+    whole = line
     line, is_command, command = line.partition(_COMMAND)
+    if " " not in line:  # a label: what begins with a command goes on in words
+        line, is_command = whole, ""
     lines = [line[:hang]]
     for word in re.findall(r"\s*\S+", f"{line[hang:]}:" if is_command else line[hang:]):
         # a word that is longer than a line, as a path is, is left to the terminal to break

@@ -55,7 +55,7 @@ def test_only_what_both_ran_is_compared() -> None:
         (replace(SETUP, cpu="Other"), "machine: CPU, 2 cores and Other, 2 cores"),
         (replace(SETUP, n_threads=4), "threads: 1 and 4"),
         (replace(SETUP, target=replace(FILE, sha256="b" * 64)), "target: t.gguf aaaaaaaaaaaa and"),
-        (replace(SETUP, drafts=()), "draft 1: t.gguf aaaaaaaaaaaa and none"),
+        (replace(SETUP, drafts=()), "draft 1: t.gguf aaaaaaaaaaaa and no model"),
         (replace(SETUP, settings={"seed": 2}), "seed: 1 and 2"),
         (replace(SETUP, llama="newer"), "llama.cpp: llama and newer"),
     ],

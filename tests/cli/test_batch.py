@@ -138,6 +138,7 @@ def test_a_kill_loses_only_the_running_prompt(tiny: Path, tmp_path: Path) -> Non
         (["hi", "--file", "/dev/zero"], "/dev/zero: is larger than 50 MB"),
         (["--batch", "-"], "there is no prompt in it"),
         (["hello", "--batch", "-"], "cannot have a prompt beside it"),
+        (["--batch", "-", "--trace", "x.html"], "hint: a page shows the rounds of one answer"),
         (["--batch", "-", "--resume"], "--resume goes on in a file"),
         (["hello", "--resume"], "--resume is for --batch"),
         (["--batch", "-", "--show-drafts"], "--batch cannot have --show-drafts beside it"),

@@ -205,6 +205,8 @@ def test_list_show_and_export(specli: Specli, chat: Chat, target: tuple[str, str
     assert "## User\n\nmore\n" in specli("chats", "export", name, "--out", "-").out
     exported = json.loads(specli("chats", "export", name, "--format", "json").out)
     assert [m["role"] for m in exported["messages"]] == ["user", "assistant"] * 2
+    assert specli("chats", "export", name, "--out", "talk.json").code == 0
+    assert json.loads(Path("talk.json").read_text()) == exported
     done = specli("chats", "export", name, "--out", "talk.md")
     assert (done.code, done.out, done.err) == (0, "", "")
     assert Path("talk.md").read_text().startswith(f"<!-- specli conversation {name} -->")

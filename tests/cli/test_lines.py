@@ -62,6 +62,14 @@ def test_a_path_is_not_broken_and_a_command_is_what_a_shell_takes_as_one(
         assert found[2:] == ["  specli derive --bits 4 \\", f"    {path}"]
 
 
+def test_a_hint_that_begins_with_a_command_goes_on_in_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    line = "specli models list shows the names. A file is named by its path"
+    found = shown(monkeypatch, lambda: say("hint", line))
+    assert " ".join(found) == f"hint: {line}"
+
+
 def test_wide_characters_take_two_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     words = " ".join(["文字", "列の", "中の"] * 6)
     found = shown(monkeypatch, lambda: tell(words))
