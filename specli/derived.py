@@ -86,7 +86,8 @@ class Making:
         self.had_bytes = has
         if makes[bits] > _SMALLER * has:
             fewer = [n for n in makes if makes[n] <= _SMALLER * has]
-            hint = f"--bits {max(fewer)} would save more" if fewer else "in no number of bits does it become a tenth smaller"
+            no_bits = "in no number of bits does it become a tenth smaller"
+            hint = f"--bits {max(fewer)} would save more" if fewer else no_bits
             said = (
                 f"has {human_size(has)}, --bits {bits} would make {human_size(makes[bits])} of it"
             )

@@ -93,6 +93,8 @@ def test_costs_are_the_same_at_every_temperature_acceptance_is_not(
         {"target_s": {"1": -1.0}},
         {"target_s": {"2": 0.5}},
         {"target_s": {"1": 10**400}},
+        {"target_s": {"1": 0.01, str(10**400): 5.0}},
+        {"target_s": {"1": 0.01}, "draft_s": {"1": 0.01, "-3": 5.0}},
         {"target_s": 7, "draft_s": None},
         {"acceptance": {"draft": {"logits": [1.0], "outlook": [1.0]}}},
         {"acceptance": []},

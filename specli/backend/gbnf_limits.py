@@ -10,6 +10,7 @@ from specli.errors import UsageError
 _MOST_SYMBOLS = 200_000
 _MOST_NESTED = 200  # parentheses: its parser calls itself
 _MOST_TIMES = 2000  # its own limit of {n}
+_MOST_PASSES = 50  # over a grammar, each of which finds more rules that can be empty
 _TOKEN = re.compile(
     r"""(?P<comment>\#[^\n]*)
     |"(?P<literal>(?:[^"\\]|\\.)*)"
@@ -24,7 +25,12 @@ _TIMES = re.compile(r"\s*(\d{1,9})\s*(,?)\s*(\d{0,9})\s*")
 
 def check_limits(text: str) -> None:
     """Raise UsageError where a grammar is too large, nested too deeply or repeats badly."""
-    _Limits(text).check()
+    can_be_empty = frozenset[str]()  # names of rules; those that name others are known later
+    for _ in range(_MOST_PASSES):
+        found = _Limits(text, can_be_empty).check()
+        if found == can_be_empty:
+            return
+        can_be_empty = found
 
 
 @dataclass(slots=True)
@@ -39,16 +45,19 @@ class _Group:
 class _Limits:
     """Goes through a grammar once, token by token; what is no grammar it leaves to the parser."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, can_be_empty: frozenset[str]) -> None:
+        """can_be_empty: rules of which that is known."""
         self._text = text
+        self._can_be_empty = set(can_be_empty)
+        self._rule = ""  # the one that it is in
         self._defined: set[str] = set()
         self._n_before = 0  # symbols of the rules before this one
         self._groups = [_Group()]
         self._last = _Group()  # what stands last: what a repetition repeats
         self._was_empty = True  # the alternative before that
 
-    def check(self) -> None:
-        """Raise UsageError for what is beyond the limits."""
+    def check(self) -> frozenset[str]:
+        """Return the rules that can be empty. Raises UsageError for what is beyond the limits."""
         for token in _TOKEN.finditer(self._text):
             self._take(token)
             if self._n_before + self._groups[-1].n_symbols > _MOST_SYMBOLS:
@@ -57,6 +66,8 @@ class _Limits:
                     " wanted, repetitions counted",
                     "let it say less",
                 )
+        self._end_rule()
+        return frozenset(self._can_be_empty)
 
     def _take(self, token: re.Match[str]) -> None:
         kind, sign = token.lastgroup, token["sign"]
@@ -85,15 +96,22 @@ class _Limits:
             n = len(token["literal"])
             self._add(_Group(n, can_be_empty=not n))
         elif kind in ("one", "name"):
-            self._add(_Group(1))
+            self._add(_Group(1, can_be_empty=token["name"] in self._can_be_empty))
 
     def _define(self, token: re.Match[str]) -> None:
         name = token["name"]
         if name in self._defined:
             _refuse(f"rule {name!r} is defined twice", self._text, token)
+        self._end_rule()
         self._defined.add(name)
+        self._rule = name
         self._n_before += self._groups[0].n_symbols
         self._groups = [_Group()]
+
+    def _end_rule(self) -> None:
+        self._end_alternative()
+        if self._groups[0].can_be_empty:
+            self._can_be_empty.add(self._rule)
 
     def _end_alternative(self) -> None:
         group = self._groups[-1]

@@ -26,10 +26,12 @@ from specli.config_edit import set_values, unset_value
 from specli.errors import UsageError
 from specli.models.registry import find, load_registry
 from specli.models.store import is_path
+from specli.settings import check_text
 
 
 def change(key: str, words: Sequence[str]) -> str:
     """Write a setting; return what came to stand where. Raises UsageError, ModelError."""
+    check_text("what is to be set", " ".join((key, *words)))
     place = place_of(key)
     if place[0] == "pairs" and len(place) < 3:
         raise UsageError(f"{key} is a table, one of its keys is wanted", _PAIR_EXAMPLE)

@@ -11,6 +11,7 @@ from typing import Any
 from specli.errors import ModelError, UsageError
 from specli.files import changing, unwritable, write_whole
 from specli.models.registry import load_registry, read_registry, user_file
+from specli.settings import check_text
 
 
 def add_name(alias: str, values: Mapping[str, str | float], quant: str, file: str) -> Path:
@@ -31,6 +32,7 @@ def add_name(alias: str, values: Mapping[str, str | float], quant: str, file: st
         if path.exists() and alias in read_registry(path):
             hint = f"specli models rm {alias} removes it; or use another name"
             raise UsageError(f"{alias} exists already in {path}", hint)
+        check_text("what is to be added", text)
         before = path.read_text(encoding="utf-8") if path.exists() else ""
         after = f"{before}\n{text}" if before else text
         try:

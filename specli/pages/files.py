@@ -29,7 +29,7 @@ def check_page(path: Path) -> None:
 def write_page(path: Path, page: str) -> None:
     """Write a page, all at once. Raises SpecliError."""
     try:
-        write_whole(path, page.encode())
+        write_whole(path, page.encode("utf-8", "replace"))
     except OSError as error:
         raise unwritable(path, error) from None
 

@@ -22,6 +22,8 @@ from specli.errors import UsageError
         ('root ::= ("a" | "b" | ""){0,500} "c"', "can be empty already"),
         ('root ::= ("a"? "b"*){3} "c"', "can be empty already"),
         ('root ::= ("a" |){3}', "can be empty already"),
+        ('root ::= x{0,2000}\nx ::= "a"?', "can be empty already"),
+        ('root ::= y{2}\ny ::= z z\nz ::= "a" |', "can be empty already"),
         (
             'root ::= "a"\nroot ::= "b"',
             "rule 'root' is defined twice",

@@ -92,6 +92,7 @@ REFUSED = [
     (["set", "pairs.a", "x"], 2, "pairs.a is a table, one of its keys is wanted"),
     (["set", "pairs", "x"], 2, "pairs is a table, one of its keys is wanted"),
     (["set", "pairs.", "x"], 2, "the name of a target is wanted"),
+    (["set", "pairs.\udcff.draft", "ngram"], 2, "what is to be set is not valid UTF-8"),
     (["get", "tempp"], 2, "tempp is no setting"),
     (["get", "seed"], 1, "seed is not set"),
     (["get", "pairs.a.draft"], 1, "pairs.a.draft is not set"),

@@ -234,6 +234,7 @@ def test_what_is_not_known_of_a_size_is_not_said(specli: Specli, cache: Path) ->
         (("mine", "hf:org/repo/m.gguf", "--params-b", "nan"), "0 or more is wanted"),
         (("mine", "hf:org/repo/m.gguf", "--quant", ""), "is no quantization"),
         (("mine", "hf:org/repo/m.gguf", "--draft", "nobody"), "no model is called 'nobody'"),
+        (("mine", "hf:org/repo/m.gguf", "--license", "\udcff"), "added is not valid UTF-8"),
     ],
 )
 def test_add_refuses_what_is_no_entry_and_leaves_the_file_alone(
