@@ -110,7 +110,7 @@ class _Limits:
 
     def _end_rule(self) -> None:
         self._end_alternative()
-        if self._groups[0].can_be_empty:
+        if self._rule and self._groups[0].can_be_empty:
             self._can_be_empty.add(self._rule)
 
     def _end_alternative(self) -> None:
