@@ -92,12 +92,13 @@ def run(
                 raise UsageError("--resume is for --batch")
             _run_one(options, prompt, raw, files or [], json_schema, grammar, output, trace)
             return
-        beside = "--batch cannot have"
-        for name, value in (("a prompt", prompt), ("--file", files)):
+        for value, name, hint in (
+            (prompt, "a prompt", "put it into the lines"),
+            (files, "--file", "put it into the lines"),
+            (trace, "--trace", "a page shows the rounds of one answer"),
+        ):
             if value:
-                raise UsageError(f"{beside} {name} beside it", "put it into the lines")
-        if trace:
-            raise UsageError(f"{beside} --trace beside it", "a page shows the rounds of one answer")
+                raise UsageError(f"--batch cannot have {name} beside it", hint)
         from specli.cli.batch import BatchOptions, check_shown, run_batch
 
         check_shown(options)

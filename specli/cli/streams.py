@@ -81,12 +81,12 @@ def _set(line: str, stream: TextIO, hang: int) -> str:
         return line
     from rich.cells import cell_len
 
-    whole = line
-    line, is_command, command = line.partition(_COMMAND)
-    if " " not in line:  # a label: what begins with a command goes on in words
-        line, is_command = whole, ""
+    said, colon, command = line.partition(_COMMAND)
+    is_command = bool(colon) and " " in said  # what begins with one, behind a label, is in words
+    if is_command:
+        line = f"{said}:"
     lines = [line[:hang]]
-    for word in re.findall(r"\s*\S+", f"{line[hang:]}:" if is_command else line[hang:]):
+    for word in re.findall(r"\s*\S+", line[hang:]):
         # a word that is longer than a line, as a path is, is left to the terminal to break
         if lines[-1].strip() and cell_len(lines[-1] + word) >= width:
             lines.append(" " * hang + word.lstrip())
