@@ -10,7 +10,7 @@ from specli.errors import UsageError
 _MOST_SYMBOLS = 200_000
 _MOST_NESTED = 200  # parentheses: its parser calls itself
 _MOST_TIMES = 2000  # its own limit of {n}
-_MOST_PASSES = 50  # over a grammar, each of which finds more rules that can be empty
+_MOST_PASSES = 10  # each of 0.2 s at most: rules that can be empty by so many others in between
 _TOKEN = re.compile(
     r"""(?P<comment>\#[^\n]*)
     |"(?P<literal>(?:[^"\\]|\\.)*)"
