@@ -25,6 +25,8 @@ from specli.engine.sampler import LogitSampler, of_draft
 from specli.engine.tempering import Tempering
 from specli.errors import UsageError
 from specli.files import read_text
+from specli.loaded import load_draft
+from specli.settings import Settings
 
 FOLDER = Path(__file__).parent.parent / "docs/benchmarks"
 TRACES, CURVES = FOLDER / "replay-traces.jsonl", FOLDER / "replay-curves.jsonl"
@@ -141,7 +143,7 @@ def recorded(
     """Yield what a draft guesses of the plain answers in a file of records."""
     texts, rng = render(target, prompts), np.random.default_rng(1)
     with ExitStack() as stack:
-        judge, guesser = (_context(stack, file, threads) for file in (target, draft))
+        judge, guesser = _contexts(stack, target, draft, threads)
         vocabulary = stack.enter_context(LlamaModel(target, vocabulary_only=True)).vocabulary
         for done in load(path).runs():
             if not done.answer:
@@ -177,7 +179,7 @@ def recorded(
 def measured(name: str, target: Path, draft: Path, threads: int) -> Curves:
     """Return what decodes cost on this machine, all in turn; medians."""
     with ExitStack() as stack:
-        answers, guesses = (_context(stack, path, threads) for path in (target, draft))
+        answers, guesses = _contexts(stack, target, draft, threads)
         for model in (answers, guesses):
             model.decode(_BEFORE, 0)
         kinds = (answers, N_MAX), (guesses, 1), (guesses, N_MAX)
@@ -189,9 +191,14 @@ def measured(name: str, target: Path, draft: Path, threads: int) -> Curves:
     return Curves(name, *({n: round(median(s), 4) for n, s in times.items()} for times in taken))
 
 
-def _context(stack: ExitStack, path: Path, threads: int) -> LlamaContext:
-    model = stack.enter_context(LlamaModel(path))
-    return stack.enter_context(LlamaContext(model, ContextSettings(N_CTX, N_MAX, threads)))
+def _contexts(
+    stack: ExitStack, target: Path, draft: Path, threads: int
+) -> tuple[LlamaContext, LlamaContext]:
+    def context(model: LlamaModel) -> LlamaContext:
+        room = ContextSettings(N_CTX, N_MAX, threads)
+        return stack.enter_context(LlamaContext(stack.enter_context(model), room))
+
+    return context(LlamaModel(target)), context(load_draft(draft, Settings(n_threads=threads)))
 
 
 if __name__ == "__main__":

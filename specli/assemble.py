@@ -205,6 +205,7 @@ def identity(pair: Pair, settings: Settings) -> dict[str, Any]:
         "llama.cpp": version(),
         "target": file_identity(pair.target.path),
         "draft": file_identity(draft.path) if draft else None,
+        "requantize_draft": settings.requantize_draft,
         "n_threads": n_threads(settings),
         "n_gpu_layers": [settings.n_gpu_layers, settings.draft_n_gpu_layers],
     }

@@ -40,13 +40,13 @@ def size_in(headers: Sequence[Header], bits: int) -> int:
     return headers[0].size_bytes + round(total / 8)
 
 
-def saves(model: Path, bits: int = 4) -> bool:
+def saves(model: Path, loaded_bytes: int, bits: int = 4) -> bool:
     """Say whether a model in so many bits is enough smaller to be worth making.
 
-    Raises ModelError where it is no model.
+    loaded_bytes: what it takes now, as it is loaded. Raises ModelError where it is no model.
     """
     size = size_in([read_header(part) for part in parts_of(model) or [model]], bits)
-    return size <= _SMALLER * file_bytes(model)
+    return size <= _SMALLER * loaded_bytes
 
 
 class Making:

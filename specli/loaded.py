@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from threading import Event
+from typing import TypeAlias
 
 import psutil
 
@@ -25,8 +27,11 @@ from specli.models.compatibility import check_pair, check_sidecar
 from specli.models.header import architecture_of, file_bytes
 from specli.models.store import Located
 from specli.models.vocabulary import check_tokens
+from specli.requantized import in_four_bits
 from specli.settings import Settings, context_size
 from specli.template import ChatTemplate
+
+_Loader: TypeAlias = Callable[..., LlamaModel]  # given on_load, as LlamaModel is
 
 _TICK_S = 0.05  # how often loading is looked at
 
@@ -87,11 +92,10 @@ def load_models(
         mapped = True
         for beside in () if settings.force else drafts or (None,):
             mapped &= check_memory(target, beside, settings, n_rows)
-        # A draft is small and all of it is used in every round: read it, and no page of it is held
-        # twice (docs/adr/0005).
-        of_draft = settings.draft_n_gpu_layers
-        wanted = [_Wanted(draft.path, of_draft, mapped=False) for draft in drafts]
-        wanted.append(_Wanted(target.path, settings.n_gpu_layers, mapped=mapped))
+        if not _has_room_for_copies(target, drafts):
+            settings = replace(settings, requantize_draft=False)
+        wanted: list[_Loader] = [partial(load_draft, draft.path, settings) for draft in drafts]
+        wanted.append(partial(LlamaModel, target.path, settings.n_gpu_layers, mapped=mapped))
         loading = _load(wanted, interrupted, lambda share: on_load(names, share))
         *small, large = map(stack.enter_context, loading)
         for one in small:
@@ -105,17 +109,36 @@ def load_models(
         yield Models(*of_target, weights, settings, interrupted, stack)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A model's file, and how to load it."""
+def _go_on(share: float) -> bool:
+    return True
 
-    path: Path
-    n_gpu_layers: int
-    mapped: bool
+
+def load_draft(
+    path: Path, settings: Settings, on_load: Callable[[float], bool] = _go_on
+) -> LlamaModel:
+    """Load a draft as it guesses fastest: read, not mapped, on a CPU in four bits.
+
+    It is small and all of it is used in every round, so no page of it is to be held twice
+    (docs/adr/0005, docs/adr/0024). Arguments and errors as of LlamaModel.
+    """
+    n_gpu_layers = settings.draft_n_gpu_layers
+    if settings.requantize_draft and (n_gpu_layers == 0 or gpu_free_bytes() == 0):
+        copying = in_four_bits(path, n_threads(settings), lambda share: on_load(share / 2))
+        with copying as copy, suppress(ModelError):  # else it is loaded as it is
+            if copy:
+                rest = lambda share: on_load((1 + share) / 2)  # noqa: E731
+                return LlamaModel(path, n_gpu_layers, rest, mapped=False, copy=copy)
+    return LlamaModel(path, n_gpu_layers, on_load, mapped=False)
+
+
+def _has_room_for_copies(target: Located, drafts: Sequence[Located]) -> bool:
+    """Say whether drafts fit into memory twice: while they are loaded, copies lie beside them."""
+    sizes = [2 * file_bytes(draft.path) for draft in drafts]
+    return file_bytes(target.path) + sum(sizes) < memory_free_bytes()
 
 
 def _load(
-    wanted: Sequence[_Wanted], interrupted: Callable[[], bool], on_load: Callable[[float], None]
+    wanted: Sequence[_Loader], interrupted: Callable[[], bool], on_load: Callable[[float], None]
 ) -> list[LlamaModel]:
     """Load models side by side: loading one keeps little more than one core busy.
 
@@ -130,9 +153,8 @@ def _load(
             shares[i] = share
             return not given_up.is_set()
 
-        one = wanted[i]
         try:
-            return LlamaModel(one.path, one.n_gpu_layers, on_share, mapped=one.mapped)
+            return wanted[i](on_load=on_share)
         except BaseException:
             given_up.set()
             raise

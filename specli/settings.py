@@ -42,10 +42,10 @@ class Settings:
 
     k: guesses in a round; None for as many as pay. n_ctx, draft_n_ctx: tokens; 0 for as many as the
     model was trained for; None for the default. n_threads: None for one per physical core.
-    n_gpu_layers: -1 for all. seed: None for a new one. max_tokens: of one answer; None for as many
-    as the context holds. think: show or hide what the model thinks before it answers, or off to ask
-    it not to. force: load models that do not fit into memory. grammar: what an answer has to
-    follow, as GBNF; "" for none.
+    n_gpu_layers: -1 for all. requantize_draft: to four bits, where the CPU decodes it. seed: None
+    for a new one. max_tokens: of one answer; None for as many as the context holds. think: show or
+    hide what the model thinks before it answers, or off to ask it not to. force: load models that
+    do not fit into memory. grammar: what an answer has to follow, as GBNF; "" for none.
     """
 
     k: int | None = None
@@ -56,6 +56,7 @@ class Settings:
     n_threads: int | None = None
     n_gpu_layers: int = -1
     draft_n_gpu_layers: int = -1
+    requantize_draft: bool = True
     chat_template: Path | None = None
     stops: tuple[str, ...] = ()
     max_tokens: int | None = None

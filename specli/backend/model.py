@@ -86,6 +86,7 @@ class LlamaModel:
         mapped: bool = True,
         allocated: bool = True,
         vocabulary_only: bool = False,
+        copy: Path | None = None,
     ) -> None:
         """Load a GGUF file.
 
@@ -93,7 +94,8 @@ class LlamaModel:
         to 1; a False breaks the loading off. mapped: let llama.cpp map the file into memory, which
         starts at once and survives little memory; else read it, which holds no page twice where
         llama.cpp lays weights out anew for this CPU. allocated: False to reckon only what memory
-        the model would take. vocabulary_only: load no weights. Raises ModelError, Interrupted.
+        the model would take. vocabulary_only: load no weights. copy: a file to load in its stead.
+        Raises ModelError, Interrupted.
         """
         _check_file(path)
         self._lib = llama()
@@ -114,7 +116,7 @@ class LlamaModel:
         params.vocab_only = vocabulary_only
         params.progress_callback = self._lib.llama_progress_callback(progress)
         last_errors()
-        self.handle = self._lib.llama_model_load_from_file(os.fsencode(path), params)
+        self.handle = self._lib.llama_model_load_from_file(os.fsencode(copy or path), params)
         if stopped:
             raise Interrupted("interrupted")
         if not self.handle:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
@@ -21,6 +21,7 @@ from specli.chat import ChatTemplate, Done, Message
 from specli.engine.costs import N_MAX
 from specli.engine.types import Round, Row
 from specli.errors import ModelError
+from specli.loaded import load_draft
 from specli.models.store import Located
 from specli.settings import SamplingSettings, Settings
 
@@ -88,8 +89,8 @@ class Machine:
         """Measure what passes cost after the text of a plain run, the sizes in turn."""
         tokens = self._tokens(plain)
         with ExitStack() as stack:
-            target = self._context(stack, self.target, N_MAX, mapped=True)
-            draft = self._context(stack, self.draft, 1, mapped=False)
+            target = self._context(stack, LlamaModel(self.target.path), N_MAX)
+            draft = self._context(stack, load_draft(self.draft.path, self._settings), 1)
             for context in (target, draft):
                 _evaluate(context, tokens)
             target_s: dict[int, list[float]] = {n: [] for n in PASS_ROWS}
@@ -108,7 +109,7 @@ class Machine:
         tokens = self._tokens(plain)
         prompt, answer = tokens[: plain.prompt_n], tokens[plain.prompt_n :]
         with ExitStack() as stack:
-            draft = self._context(stack, self.draft, N_MAX, mapped=False)
+            draft = self._context(stack, load_draft(self.draft.path, self._settings), N_MAX)
             rows = rows_after(draft, tokens, len(prompt) - 1)
             right = [bool(row.argmax() == token) for row, token in zip(rows, answer, strict=True)]
         return Foresight(
@@ -122,13 +123,8 @@ class Machine:
     def _ours(
         self, entry: Contestant, text: str, temperature: float, max_tokens: int
     ) -> tuple[Done, tuple[int, ...], Rounds]:
-        settings = Settings(
-            k=entry.k,
-            sampling=SamplingSettings(temperature, top_k=0, top_p=1.0, min_p=0.0),
-            seed=self.seed,
-            n_ctx=N_CTX,
-            n_threads=self.n_threads,
-        )
+        sampling = SamplingSettings(temperature, top_k=0, top_p=1.0, min_p=0.0)
+        settings = replace(self._settings, k=entry.k, sampling=sampling, seed=self.seed)
         pair = Pair(self.target, "none" if entry.draft == "none" else self.draft)
         with open_session(pair, settings) as session:
             *events, done = session.answerer.complete(text, max_tokens)
@@ -165,12 +161,13 @@ class Machine:
         with LlamaModel(self.target.path, vocabulary_only=True) as model:
             return [*model.vocabulary.tokenize(self.texts[plain.prompt_id][0]), *plain.answer]
 
-    def _context(
-        self, stack: ExitStack, model: Located, n_rows: int, *, mapped: bool
-    ) -> LlamaContext:
-        weights = stack.enter_context(LlamaModel(model.path, mapped=mapped))
-        settings = ContextSettings(N_CTX, n_rows, self.n_threads)
-        return stack.enter_context(LlamaContext(weights, settings))
+    @property
+    def _settings(self) -> Settings:
+        return Settings(n_ctx=N_CTX, n_threads=self.n_threads)
+
+    def _context(self, stack: ExitStack, model: LlamaModel, n_rows: int) -> LlamaContext:
+        room = ContextSettings(N_CTX, n_rows, self.n_threads)
+        return stack.enter_context(LlamaContext(stack.enter_context(model), room))
 
 
 def render(target: Path, prompts: Sequence[Prompt]) -> dict[str, tuple[str, int]]:

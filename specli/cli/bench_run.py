@@ -93,7 +93,11 @@ class _Trial:
             ) as models:
                 _check_rewind(models, self.target, located)
                 bench = self._bench(models)
-                self.large = [label for label, model in self._models.items() if saves(model.path)]
+                self.large = [
+                    label
+                    for label, draft in self._models.items()
+                    if saves(draft.path, models.drafts[draft.path].size_bytes)
+                ]
                 self.setup = self._describe()
                 schedule = self._schedule(bench)
                 self.bar.show("warming up", 0.0)

@@ -150,6 +150,14 @@ class ModelOptions:
     draft_gpu_layers: Annotated[
         int, _option("Machine", "--draft-gpu-layers", help="Layers of the draft on the GPU.")
     ] = -1
+    requantize_draft: Annotated[
+        bool,
+        _option(
+            "Machine",
+            "--requantize-draft/--no-requantize-draft",
+            help="Where the CPU decodes the draft, load it in 4 bits: it guesses sooner.",
+        ),
+    ] = True
     force: Annotated[
         bool,
         _option(
@@ -218,6 +226,7 @@ class ModelOptions:
             n_threads=self.threads,
             n_gpu_layers=self.gpu_layers,
             draft_n_gpu_layers=self.draft_gpu_layers,
+            requantize_draft=self.requantize_draft,
             chat_template=self.chat_template,
             stops=tuple(self.stop or ()),
             max_tokens=self.max_tokens,

@@ -176,6 +176,8 @@ def answer(ready: "Ready", options: ModelOptions, text: str, raw: bool) -> "Iter
 
     answerer = ready.session.answerer
     if raw:
+        if options.system and options.is_given("system"):
+            say("hint", "--raw leaves out the system message")
         return answerer.complete(text, options.max_tokens)
     system = [Message("system", options.system)] if options.system else []
     return answerer.reply([*system, Message("user", text)], options.max_tokens)

@@ -60,6 +60,8 @@ def find(options: ModelOptions, grammar: str = "") -> Found:
     chosen = options.origins.get("draft")
     if options.draft == "none" and chosen and chosen.kind == "pair":
         say("hint", "config.toml says not to speculate here; --draft or --draft-tokens N does")
+    elif options.draft == "none" and settings.k and options.is_given("draft_tokens"):
+        say("hint", f"--draft none guesses nothing, --draft-tokens {settings.k} changes nothing")
     return Found(options, settings, find_pair(options))
 
 

@@ -32,11 +32,12 @@ class TruncatedError(ModelError):
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """One tensor. shape: innermost dimension first. type: ggml_type."""
+    """One tensor. shape: innermost dimension first. type: ggml_type. offset: after the header."""
 
     name: str
     shape: tuple[int, ...]
     type: int
+    offset: int
 
     @property
     def n_elements(self) -> int:
@@ -46,10 +47,14 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Everything that comes before the weights. size_bytes: where that ends."""
+    """Everything that comes before the weights.
+
+    tensors_at: the byte where the list of tensors begins. size_bytes: where it ends.
+    """
 
     values: Mapping[str, Value]
     tensors: tuple[Tensor, ...]
+    tensors_at: int
     size_bytes: int
 
     @property
@@ -135,8 +140,9 @@ def parse_header(data: bytes) -> Header:
         raise ModelError(f"has GGUF version {version}, 2 or 3 is wanted")
     n_tensors, n_values = reader.count(), reader.count()
     values = dict(reader.pair() for _ in range(n_values))
+    tensors_at = reader.at
     tensors = tuple(reader.tensor() for _ in range(n_tensors))
-    return Header(values, tensors, reader.at)
+    return Header(values, tensors, tensors_at, reader.at)
 
 
 class _Reader:
@@ -185,8 +191,7 @@ class _Reader:
         if n_dims > 8:
             raise ModelError(f"has a tensor of {n_dims} dimensions", "fetch it again")
         shape = tuple(self.scalar("Q") for _ in range(n_dims))
-        kind, _offset = self.scalar("I"), self.scalar("Q")
-        return Tensor(name, shape, kind)
+        return Tensor(name, shape, self.scalar("I"), self.scalar("Q"))
 
     def _texts(self, n: int, wanted: bool) -> list[bytes]:
         """Return n texts, or step over them; there are 100,000 and more, hence the flat loop."""

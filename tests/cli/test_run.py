@@ -80,6 +80,22 @@ def test_raw_continues_the_text_itself(specli: Specli, tiny: Path) -> None:
     assert raw.out != specli("run", "hello", "-t", tiny / "target.gguf", *args).out
 
 
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        (("-d", "none", "-k", 3), "--draft none guesses nothing, --draft-tokens 3 changes nothing"),
+        (("--raw", "--system", "Be brief."), "--raw leaves out the system message"),
+        (("-d", "none", "-k", 0), ""),
+        (("--raw",), ""),
+    ],
+)
+def test_an_option_that_changes_nothing_is_said_to(
+    specli: Specli, tiny: Path, options: tuple[object, ...], hint: str
+) -> None:
+    done = specli("run", "hello", "-t", tiny / "target.gguf", "-n", 4, *GREEDY, *options)
+    assert (done.code, done.err) == (0, f"hint: {hint}\n" if hint else "")
+
+
 def test_control_characters_pass_through_a_pipe_untouched(
     specli: Specli, tiny: Path, tmp_path: Path
 ) -> None:

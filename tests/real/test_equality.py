@@ -1,5 +1,6 @@
 """On real kernels: greedy speculative decoding gives what plain decoding gives."""
 
+import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from specli.assemble import Pair, open_session
+from specli.chat import Done
+from specli.engine.stats import Stats
 from specli.models.store import Located
 from specli.settings import SamplingSettings, Settings
 from tests.margins import TIED, divergence
@@ -89,10 +92,23 @@ def test_smollm2(smollm2: Path, draft: str) -> None:
 @pytest.mark.real
 def test_smollm2_as_its_own_draft_is_always_right(smollm2: Path) -> None:
     """Over 160 tokens: were a cache one token off, acceptance would decay."""
-    settings = Settings(k=4, sampling=GREEDY, n_ctx=1024)
-    pair = Pair(Located("a", smollm2), Located("b", smollm2))
-    with open_session(pair, settings) as session:
-        *_, done = session.answerer.complete("Once upon a time", 160)
-    stats = done.stats  # type: ignore[union-attr]
+    stats = drafted_by_itself(smollm2, requantize_draft=False)
     assert stats.predicted_n == 160
     assert stats.draft_n_accepted >= 0.99 * stats.draft_n
+
+
+@pytest.mark.real
+@pytest.mark.skipif(sys.platform != "linux", reason="files in memory are Linux's")
+def test_a_requantized_draft_is_another_one_and_cheaper(smollm2: Path) -> None:
+    stats = drafted_by_itself(smollm2)
+    assert stats.predicted_n == 160
+    assert 0.2 * stats.draft_n < stats.draft_n_accepted < 0.9 * stats.draft_n
+
+
+def drafted_by_itself(model: Path, **options: bool) -> Stats:
+    settings = Settings(k=4, sampling=GREEDY, n_ctx=1024, **options)  # type: ignore[arg-type]
+    pair = Pair(Located("a", model), Located("b", model))
+    with open_session(pair, settings) as session:
+        *_, done = session.answerer.complete("Once upon a time", 160)
+    assert isinstance(done, Done)
+    return done.stats
