@@ -67,6 +67,10 @@ def load(
         raise UsageError(f'draft_tokens is {draft_tokens!r}, "auto" or a number is wanted')
     if not (on_progress is None or callable(on_progress)):
         raise UsageError(f"on_progress is {shown(on_progress)}, a function is wanted")
+    switches = {"requantize_draft": requantize_draft, "offline": offline, "force": force}
+    for name, value in switches.items():
+        if not isinstance(value, bool):
+            raise UsageError(f"{name} is {shown(value)}, True or False is wanted")
     with named_in_python():
         names = _name("--target", target), _name("--draft", draft)
         template = _name("--chat-template", chat_template)

@@ -61,6 +61,7 @@ class Session:
     seed: int
     n_ctx: int
     n_rows: int
+    requantized: bool  # whether the draft is loaded in fewer bits than its file has
     retune: Callable[[Settings], "Session"] | None = None
 
 
@@ -164,6 +165,7 @@ def start_of(session: Session, settings: Settings) -> Start:
         pair.draft.name if isinstance(pair.draft, Located) else pair.draft,
         session.method,
         session.reason_off or None,
+        session.requantized,
         shown,
     )
 
@@ -195,7 +197,10 @@ def new_session(
     stats = Stats(guessers.method, guessers.reason_off)
     answerer = Answerer(decoder, models.vocabulary, models.template, stats, settings.stops)
     n_ctx, n_rows = models.target.n_ctx, models.target.n_rows
-    return Session(answerer, pair, guessers.method, guessers.reason_off, seed, n_ctx, n_rows)
+    draft = models.drafts.get(pair.draft.path) if isinstance(pair.draft, Located) else None
+    requantized = draft is not None and draft.is_copy
+    said = guessers.method, guessers.reason_off
+    return Session(answerer, pair, *said, seed, n_ctx, n_rows, requantized)
 
 
 def identity(pair: Pair, settings: Settings) -> dict[str, Any]:

@@ -17,13 +17,15 @@ class Start:
     """What is about to answer.
 
     target, draft: the models' names, or "ngram" or "none". method: what guesses: draft, ngram, both
-    or none. reason_off: why it is none, where something else was wanted.
+    or none. reason_off: why it is none, where something else was wanted. requantized: whether the
+    draft is loaded in fewer bits than its file has.
     """
 
     target: str
     draft: str
     method: str
     reason_off: str | None
+    requantized: bool
     settings: Mapping[str, Any]
 
     def as_dict(self) -> dict[str, object]:
@@ -34,6 +36,7 @@ class Start:
             "draft": self.draft,
             "method": self.method,
             "reason_off": self.reason_off,
+            "requantized": self.requantized,
             "settings": dict(self.settings),
         }
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
-from specli.backend.ggml import Q4_0, in_q4_0, n_bytes
+from specli.backend.ggml import Q4_0, in_q4_0, n_block, n_bytes
 from specli.errors import Interrupted, ModelError
 from specli.files import open_regular
 from specli.models.header import Header, Tensor, parts_of, read_header
@@ -23,7 +23,6 @@ from specli.models.header import Header, Tensor, parts_of, read_header
 # every guess reads whole and quantizers leave more bits than the rest, also larger ones become it.
 _TYPES = frozenset({3, 6, 7, 8})  # Q4_1, Q5_0, Q5_1, Q8_0
 _OUTPUT_TYPES = _TYPES | {1, 13, 14, 30}  # F16, Q5_K, Q6_K, BF16
-_N_BLOCK = 32  # of Q4_0
 _N_AT_ONCE = 1 << 20  # numbers
 _BYTES_AT_ONCE = 1 << 22
 
@@ -40,7 +39,9 @@ def in_four_bits(
     """
     try:
         copy = _copy(path, n_threads, on_share)
-    except (OSError, ModelError):  # its loading says better what is wrong with it
+    except (OSError, ModelError):  # its loading says better what is wrong
+        copy = None
+    except (MemoryError, RuntimeError):  # no room, not even for a thread
         copy = None
     if copy is None:
         yield None
@@ -86,11 +87,11 @@ def _wanted(tensors: Sequence[Tensor]) -> frozenset[str]:
         tensor.name
         for tensor in tensors
         if len(tensor.shape) > 1
-        and tensor.shape[0] % _N_BLOCK == 0
         and (
             (tensor.name.startswith("blk.") and tensor.type in _TYPES)
             or (tensor.name == output and tensor.type in _OUTPUT_TYPES)
         )
+        and tensor.shape[0] % max(n_block(tensor.type), n_block(Q4_0)) == 0
     )
 
 
@@ -139,20 +140,31 @@ class _Part:
 
 
 def _lay_out(header: Header, size_bytes: int, wanted: frozenset[str]) -> list[_Part]:
-    """Return where all tensors go. size_bytes: of the file. Raises ModelError."""
+    """Return where all tensors go. size_bytes: of the file.
+
+    Raises ModelError where one does not lie right behind the one before: moved together, what is
+    damaged could be loaded.
+    """
     align = _alignment(header)
-    data_at = -(-header.size_bytes // align) * align
+    data_at = _padded(header.size_bytes, align)
     offsets = [*(tensor.offset for tensor in header.tensors), size_bytes - data_at]
-    parts, place = [], 0
+    parts, place = [], offsets[0]
     for tensor, (begin, end) in zip(header.tensors, pairwise(offsets), strict=True):
-        new = Q4_0 if tensor.name in wanted else tensor.type
-        size = end - begin
-        if size < (0 if new == tensor.type else n_bytes(tensor.type, tensor.n_elements)):
-            raise ModelError("has weights that are out of order")
+        new, size = tensor.type, end - begin
+        if tensor.name in wanted:
+            new, whole = Q4_0, n_bytes(tensor.type, tensor.n_elements)
+            is_last = tensor is header.tensors[-1]
+            if size < whole or (size != _padded(whole, align) and not is_last):
+                raise ModelError(f"has another tensor where {tensor.name} ends")
+        elif size < 0:
+            raise ModelError(f"ends before {tensor.name} begins")
         parts.append(_Part(tensor, data_at + begin, size, place, new))
-        taken = size if new == tensor.type else n_bytes(new, tensor.n_elements)
-        place += -(-taken // align) * align
+        place += size if new == tensor.type else _padded(n_bytes(new, tensor.n_elements), align)
     return parts
+
+
+def _padded(n: int, align: int) -> int:
+    return -(-n // align) * align
 
 
 def _list_of(parts: Sequence[_Part]) -> bytes:

@@ -13,11 +13,12 @@ import pytest
 from gguf import GGMLQuantizationType as Type
 
 from specli import loaded
+from specli.assemble import Pair, open_session, start_of
 from specli.backend.context import ContextSettings, LlamaContext
 from specli.backend.model import LlamaModel
 from specli.backend.quantize import quantize
 from specli.engine.types import Row
-from specli.errors import Interrupted
+from specli.errors import Interrupted, ModelError
 from specli.loaded import load_draft, load_models
 from specli.models.header import read_header
 from specli.models.store import Located
@@ -144,6 +145,39 @@ def garbled(path: Path) -> Path:
     return place
 
 
+def of_type(path: Path, name: bytes, kind: Type) -> Path:
+    """Return a model in which a tensor says that it is of another type."""
+    data = bytearray(path.read_bytes())
+    at = data.index(name) + len(name) + 4 + 16
+    data[at : at + 4] = int(kind).to_bytes(4, "little")
+    place = path.with_name("other-type.gguf")
+    place.write_bytes(data)
+    return place
+
+
+def mistyped(path: Path) -> Path:
+    return of_type(path, b"blk.0.ffn_up.weight", Type.Q5_0)
+
+
+def mistyped_output(path: Path) -> Path:
+    """Whose rows of 64 cannot be blocks of 256."""
+    return of_type(path, b"output.weight", Type.Q6_K)
+
+
+def moved(path: Path) -> Path:
+    """Return a model whose weights all begin 32 bytes later than they should."""
+    data = bytearray(path.read_bytes())
+    header = read_header(path)
+    at = header.tensors_at
+    for tensor in header.tensors:
+        at += 8 + len(tensor.name) + 4 + 8 * len(tensor.shape) + 4
+        data[at : at + 8] = (tensor.offset + 32).to_bytes(8, "little")
+        at += 8
+    place = path.with_name("moved.gguf")
+    place.write_bytes(data + bytes(32))
+    return place
+
+
 def split(path: Path) -> Path:
     place = path.with_name("model-00001-of-00002.gguf")
     path.rename(place)
@@ -151,12 +185,35 @@ def split(path: Path) -> Path:
     return place
 
 
-@pytest.mark.parametrize("wrong", [cut, garbled, split])
-def test_there_is_none_of_what_is_damaged_or_split(
+@pytest.mark.parametrize("wrong", [cut, garbled, mistyped, mistyped_output, moved])
+def test_what_is_damaged_fails_as_it_would_without_a_copy(
     eight_bits: Path, wrong: Callable[[Path], Path]
 ) -> None:
-    with in_four_bits(wrong(eight_bits), 1, go_on) as copy:
+    said = []
+    for requantize_draft in (True, False):
+        with pytest.raises(ModelError) as error:
+            load_draft(wrong(eight_bits), Settings(requantize_draft=requantize_draft))
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
+def test_there_is_none_of_what_is_split(eight_bits: Path) -> None:
+    with in_four_bits(split(eight_bits), 1, go_on) as copy:
         assert copy is None
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't start new thread")])
+def test_there_is_none_where_there_is_no_room(
+    eight_bits: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("specli.requantized.in_q4_0", fail)
+    before = n_open()
+    with in_four_bits(eight_bits, 2, go_on) as copy:
+        assert copy is None
+    assert n_open() == before
 
 
 @pytest.mark.parametrize("bits", [4, None])
@@ -234,6 +291,17 @@ def test_a_copy_that_cannot_be_loaded_is_done_without(
 
     monkeypatch.setattr(loaded, "in_four_bits", no_model)
     assert loads_as_it_is(eight_bits, Settings())
+
+
+@pytest.mark.parametrize("draft", ["q8_0", "f32", "ngram"])
+def test_the_start_of_answers_says_whether_it_was_done(
+    tiny: Path, eight_bits: Path, draft: str
+) -> None:
+    files = {"q8_0": eight_bits, "f32": tiny / "draft.gguf"}
+    guesser = Located("d", files[draft]) if draft in files else draft
+    settings = Settings(n_ctx=64, n_threads=1, k=2)
+    with open_session(Pair(Located("t", tiny / "target.gguf"), guesser), settings) as session:
+        assert start_of(session, settings).requantized == (draft == "q8_0")
 
 
 @pytest.mark.parametrize(("free_bytes", "is_smaller"), [(1 << 40, True), (1 << 18, False)])

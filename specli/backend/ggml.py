@@ -31,14 +31,19 @@ def _traits(kind: int) -> Any:
     return of(ctypes.c_int(kind)).contents
 
 
+def n_block(kind: int) -> int:
+    """Return how many numbers of a ggml_type share a scale: rows are multiples of that."""
+    return int(_traits(kind).blck_size)
+
+
 def n_bytes(kind: int, n: int) -> int:
     """Return how many bytes n numbers of a ggml_type take, whole blocks of them."""
-    return n // int(_traits(kind).blck_size) * int(_traits(kind).type_size)
+    return n // n_block(kind) * int(_traits(kind).type_size)
 
 
 def in_q4_0(data: bytes, kind: int) -> bytes:
     """Return numbers of a ggml_type in Q4_0: whole blocks of both. F32 is not possible."""
-    n = len(data) // int(_traits(kind).type_size) * int(_traits(kind).blck_size)
+    n = len(data) // int(_traits(kind).type_size) * n_block(kind)
     numbers = np.empty(n, np.float32)
     made = ctypes.create_string_buffer(n_bytes(Q4_0, n))
     at = ctypes.c_void_p(numbers.ctypes.data)

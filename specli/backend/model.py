@@ -100,6 +100,7 @@ class LlamaModel:
         _check_file(path)
         self._lib = llama()
         self.path = path
+        self.is_copy = copy is not None
         self._n_gpu_layers = n_gpu_layers
         stopped = False
 

@@ -103,11 +103,16 @@ def _facts(a: Setup, b: Setup) -> list[tuple[str, str, str]]:
             "specli": f"{setup.specli} {setup.commit}".strip(),
             "target": _file(setup.target),
             **{f"draft {i}": draft for i, draft in enumerate(drafts, 1)},
-            **{key: str(value) for key, value in setup.settings.items()},
+            **{key: _as_set(value) for key, value in setup.settings.items()},
         }
 
     one, other = facts(a), facts(b)
     return [(name, one.get(name, ""), other.get(name, "")) for name in {**one, **other}]
+
+
+def _as_set(value: object) -> str:
+    """Return a setting as config.toml has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _file(file: ModelFile) -> str:

@@ -108,8 +108,10 @@ def _run() -> int:
         drop_stdout()
         return 0
     except OSError as error:
-        closed = error.errno == errno.EBADF  # what click prints does not go through `write`
-        say("error", f"{'stdout cannot be written: ' if closed else ''}{why_not(error)}")
+        where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
+        if error.errno == errno.EBADF:  # what click prints does not go through `write`
+            where = "stdout cannot be written: "
+        say("error", f"{where}{why_not(error)}")
         return 1
     except Exception as error:
         if os.environ.get("SPECLI_DEBUG") == "1":

@@ -95,12 +95,19 @@ def labelled(
         if isinstance(guesser, Located) and (name in found or name in kinds):
             label = str(guesser.path)
         found[label] = guesser
-        told[label] = absolute(reference or name)
+        told[label] = absolute(reference or _reference(guesser))
     if not found:
         raise UsageError(
             "without a draft there is nothing to compare", "give --draft, or --drafts A,B,ngram"
         )
     return found, told
+
+
+def _reference(guesser: Located | str) -> str:
+    """Return what names a guesser: of a file that no registry knows, its path."""
+    if isinstance(guesser, str):
+        return guesser
+    return guesser.name if guesser.entry else str(guesser.path)
 
 
 def absolute(reference: str) -> str:

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from specli.assemble import why_no_rewind
@@ -96,9 +96,10 @@ class _Trial:
                 self.large = [
                     label
                     for label, draft in self._models.items()
-                    if saves(draft.path, models.drafts[draft.path].size_bytes)
+                    if self.plan.settings.requantize_draft
+                    and saves(draft.path, models.drafts[draft.path].size_bytes)
                 ]
-                self.setup = self._describe()
+                self.setup = self._describe(models)
                 schedule = self._schedule(bench)
                 self.bar.show("warming up", 0.0)
                 bench.warm_up(schedule)
@@ -136,14 +137,16 @@ class _Trial:
         switch_s = measure_switch(models.target)
         return Bench(*loaded, system, target_s, draft_s, switch_s, self.began)
 
-    def _describe(self) -> Setup:
+    def _describe(self, models: Models) -> Setup:
         def file(model: Located, label: str, others: Located | None) -> ModelFile:
             def on_share(share: float) -> bool:
                 self.bar.show(f"hashing {model.name}", share)
                 return not self.interrupt()
 
             need, of_draft = reckon(self.target, others, self.plan.settings, N_MAX)
-            return model_file(model, label, of_draft or need, on_share)
+            if of_draft:
+                need = replace(of_draft, weights_bytes=models.drafts[model.path].size_bytes)
+            return model_file(model, label, need, on_share)
 
         drafts = [file(draft, label, draft) for label, draft in self._models.items()]
         target = file(self.target, self.target.name, None)

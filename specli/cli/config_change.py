@@ -87,7 +87,8 @@ def _pair_place(rest: str) -> tuple[str, ...]:
         target, name = _toml(quoted[1]) or "", quoted[2]
     else:
         target, _, name = rest.rpartition(".")
-        if not target or not get_close_matches(name, PAIR_KEYS):
+        is_key = name in option_kinds() or get_close_matches(name, PAIR_KEYS)
+        if not target or not is_key:
             target, name = rest, None  # a dot of the target's own name, if any
     if not target:
         raise UsageError("the name of a target is wanted", _PAIR_EXAMPLE)

@@ -51,8 +51,8 @@ def derive(
     """Make a draft from a model, by giving its weights fewer bits, and print where it lies.
 
     Made from a target in many bits (BF16, F16, Q8_0), for which there is no smaller model of its
-    family, it guesses for it. Made from a draft, it is the same draft, cheaper. Any draft is exact;
-    bench measures whether this one pays.
+    family, it guesses for it. Made from a draft, it is the same draft, cheaper, where it is not
+    loaded in four bits anyway. Any draft is exact; bench measures whether this one pays.
 
     \b
     Examples:

@@ -155,7 +155,8 @@ class ModelOptions:
         _option(
             "Machine",
             "--requantize-draft/--no-requantize-draft",
-            help="Where the CPU decodes the draft, load it in 4 bits: it guesses sooner.",
+            help="Where the CPU decodes the draft, load it in 4 bits, to guess faster.",
+            show_default="on",
         ),
     ] = True
     force: Annotated[

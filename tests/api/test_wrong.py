@@ -28,6 +28,8 @@ from tests.api.conftest import N, text_of
         ("target.gguf", {"draft_tokens": 65}, UsageError, "^draft_tokens is 65, 0 to 64"),
         ("target.gguf", {"draft_tokens": "many"}, UsageError, "^draft_tokens is 'many'"),
         ("target.gguf", {"draft_gpu_layers": -2}, UsageError, "^draft_gpu_layers is -2"),
+        ("target.gguf", {"force": "no"}, UsageError, "^force is 'no', True or False is wanted"),
+        ("target.gguf", {"requantize_draft": 1}, UsageError, "^requantize_draft is 1, True or"),
         ("target.gguf", {"temp": "hot"}, UsageError, "^temp is 'hot', a number is wanted"),
         ("target.gguf", {"top_k": 1.5}, UsageError, "^top_k is 1.5, a whole number"),
         ("target.gguf", {"gpu_layers": None}, UsageError, "^gpu_layers is None, a number"),

@@ -57,6 +57,7 @@ def test_only_what_both_ran_is_compared() -> None:
         (replace(SETUP, target=replace(FILE, sha256="b" * 64)), "target: t.gguf aaaaaaaaaaaa and"),
         (replace(SETUP, drafts=()), "draft 1: t.gguf aaaaaaaaaaaa and no model"),
         (replace(SETUP, settings={"seed": 2}), "seed: 1 and 2"),
+        (replace(SETUP, settings={"seed": True}), "seed: 1 and true"),
         (replace(SETUP, llama="newer"), "llama.cpp: llama and newer"),
     ],
 )

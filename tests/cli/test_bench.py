@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,12 @@ from platformdirs import user_cache_path, user_data_path
 
 from specli.bench.record_files import load
 from specli.bench.records import Records
+from specli.cli.bench_plan import labelled
 from specli.cli.bench_run import choice_of
 from specli.config import PairChoice, config_file, load_config
 from specli.config_edit import save_pair
+from specli.models.registry import load_registry
+from specli.models.store import Located
 from tests.bench.test_summary import PLAIN, runs
 from tests.bench.test_trial import check_invariants
 from tests.cli.conftest import Result, files_of
@@ -100,8 +104,16 @@ def test_who_has_a_large_draft_is_told_of_a_smaller_one(
     large, small = tiny / "draft.gguf", tmp_path / "small.gguf"
     assert specli(*few, *once, "-d", large).out.endswith(f"{told} {large}\n")
     assert specli("derive", large, "-o", small).code == 0
+    assert told not in specli(*few, *once, "-d", large, "--no-requantize-draft").out
     for drafts in (f"{small}", f"{large},{small}"):  # that was tried, or is tried here
         assert told not in specli(*few, *once, "--drafts", drafts).out
+
+
+def test_a_draft_that_was_not_named_is_told_of_by_what_names_it() -> None:
+    file = Located("guesser", Path("/models/guesser.gguf"))
+    known = replace(file, entry=load_registry()["llama-1b"], name="llama-1b")
+    for draft, reference in ((file, "/models/guesser.gguf"), (known, "llama-1b")):
+        assert labelled([None], [draft])[1] == {draft.name: reference}
 
 
 def test_a_model_that_is_called_like_n_grams_is_another_draft(

@@ -88,6 +88,7 @@ REFUSED = [
     (["set", "target", "ngram"], 3, "no model is called 'ngram'"),
     (["set", "draft_tokens", "65"], 2, 'draft_tokens is 65, "auto" or 0 to 64 is wanted'),
     (["set", "pairs.a.drafts", "x"], 2, 'pairs."a": drafts is no setting'),
+    (["set", "pairs.a.temp", "1"], 2, 'pairs."a": temp is no setting'),
     (["set", "pairs.a.draft_tokens", "x"], 2, 'pairs.a.draft_tokens is "x", "auto" or 0 to 64'),
     (["set", "pairs.a", "x"], 2, "pairs.a is a table, one of its keys is wanted"),
     (["set", "pairs", "x"], 2, "pairs is a table, one of its keys is wanted"),
