@@ -122,12 +122,17 @@ def load_draft(
     (docs/adr/0005, docs/adr/0024). Arguments and errors as of LlamaModel.
     """
     n_gpu_layers = settings.draft_n_gpu_layers
+
+    def on_copy(share: float) -> bool:
+        return on_load(share / 2)
+
+    def on_rest(share: float) -> bool:
+        return on_load((1 + share) / 2)
+
     if settings.requantize_draft and (n_gpu_layers == 0 or gpu_free_bytes() == 0):
-        copying = in_four_bits(path, n_threads(settings), lambda share: on_load(share / 2))
-        with copying as copy, suppress(ModelError):  # else it is loaded as it is
-            if copy:
-                rest = lambda share: on_load((1 + share) / 2)  # noqa: E731
-                return LlamaModel(path, n_gpu_layers, rest, mapped=False, copy=copy)
+        with in_four_bits(path, n_threads(settings), on_copy) as copy, suppress(ModelError):
+            if copy:  # where that cannot be loaded, the draft is loaded as it is
+                return LlamaModel(path, n_gpu_layers, on_rest, mapped=False, copy=copy)
     return LlamaModel(path, n_gpu_layers, on_load, mapped=False)
 
 

@@ -19,8 +19,8 @@ from specli.errors import Interrupted, ModelError
 from specli.files import open_regular
 from specli.models.header import Header, Tensor, parts_of, read_header
 
-# ggml_type. CPUs are slower with the first ones than with Q4_0; of the output layer, which
-# every guess reads whole and quantizers leave more bits than the rest, also larger ones become it.
+# ggml_type. CPUs are slower with the first ones than with Q4_0. The output layer, which every guess
+# reads whole, is left in more bits by quantizers: there also what is only larger is worth it.
 _TYPES = frozenset({3, 6, 7, 8})  # Q4_1, Q5_0, Q5_1, Q8_0
 _OUTPUT_TYPES = _TYPES | {1, 13, 14, 30}  # F16, Q5_K, Q6_K, BF16
 _N_AT_ONCE = 1 << 20  # numbers
@@ -42,6 +42,8 @@ def in_four_bits(
     except (OSError, ModelError):  # its loading says better what is wrong
         copy = None
     except (MemoryError, RuntimeError):  # no room, not even for a thread
+        copy = None
+    except AttributeError:  # a libllama of the user's own, which hides what ggml has
         copy = None
     if copy is None:
         yield None

@@ -202,8 +202,11 @@ def test_there_is_none_of_what_is_split(eight_bits: Path) -> None:
         assert copy is None
 
 
-@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't start new thread")])
-def test_there_is_none_where_there_is_no_room(
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), RuntimeError("can't start new thread"), AttributeError("undefined symbol")],
+)
+def test_there_is_none_where_there_is_no_room_or_no_ggml(
     eight_bits: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def fail(*_: object) -> None:
