@@ -98,7 +98,7 @@ def open_session(
     drafts = [draft] if draft else []
     n_rows = rows_needed(pair, settings)
     with load_models(pair.target, drafts, settings, n_rows, interrupted, on_load) as models:
-        opened = _Opened(models, pair, identity(pair, settings))
+        opened = _Opened(models, pair, identity(pair, models.settings))
         try:
             yield opened.start(settings)
         finally:

@@ -16,7 +16,7 @@ from specli.backend.context import ContextSettings, LlamaContext
 from specli.backend.grammar import LlamaGrammar
 from specli.backend.library import llama
 from specli.backend.memory import gpu_free_bytes, measure_need
-from specli.backend.model import LlamaModel, Vocabulary
+from specli.backend.model import LlamaModel, Vocabulary, go_on
 from specli.cgroups import memory_free_bytes
 from specli.engine.along import DRAFT_ROWS
 from specli.engine.decode import never
@@ -109,12 +109,8 @@ def load_models(
         yield Models(*of_target, weights, settings, interrupted, stack)
 
 
-def _go_on(share: float) -> bool:
-    return True
-
-
 def load_draft(
-    path: Path, settings: Settings, on_load: Callable[[float], bool] = _go_on
+    path: Path, settings: Settings, on_load: Callable[[float], bool] = go_on
 ) -> LlamaModel:
     """Load a draft as it guesses fastest: read, not mapped, on a CPU in four bits.
 

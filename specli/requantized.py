@@ -25,6 +25,9 @@ _TYPES = frozenset({3, 6, 7, 8})  # Q4_1, Q5_0, Q5_1, Q8_0
 _OUTPUT_TYPES = _TYPES | {1, 13, 14, 30}  # F16, Q5_K, Q6_K, BF16
 _N_AT_ONCE = 1 << 20  # numbers
 _BYTES_AT_ONCE = 1 << 22
+# Among others no more threads (RuntimeError), and a libllama of the user's own that hides what ggml
+# has (AttributeError).
+_IMPOSSIBLE = OSError, ModelError, MemoryError, RuntimeError, AttributeError
 
 
 @contextmanager
@@ -33,17 +36,13 @@ def in_four_bits(
 ) -> Iterator[Path | None]:
     """Yield a copy of a model in memory, its quantized matrices in Q4_0; None where there is none.
 
-    That is where nothing would change, where the model lies in several files or is damaged, and
-    where the system knows no files in memory. on_share: told how much is done, 0 to 1; a False
-    breaks it off. Raises Interrupted.
+    That is where nothing would change, where the model lies in several files or is damaged, where
+    there is no room, and where the system knows no files in memory. on_share: told how much is
+    done, 0 to 1; a False breaks it off. Raises Interrupted.
     """
     try:
         copy = _copy(path, n_threads, on_share)
-    except (OSError, ModelError):  # its loading says better what is wrong
-        copy = None
-    except (MemoryError, RuntimeError):  # no room, not even for a thread
-        copy = None
-    except AttributeError:  # a libllama of the user's own, which hides what ggml has
+    except _IMPOSSIBLE:  # what is wrong with the model, its loading says better
         copy = None
     if copy is None:
         yield None

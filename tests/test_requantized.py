@@ -15,7 +15,7 @@ from gguf import GGMLQuantizationType as Type
 from specli import loaded
 from specli.assemble import Pair, open_session, start_of
 from specli.backend.context import ContextSettings, LlamaContext
-from specli.backend.model import LlamaModel
+from specli.backend.model import LlamaModel, go_on
 from specli.backend.quantize import quantize
 from specli.engine.types import Row
 from specli.errors import Interrupted, ModelError
@@ -27,10 +27,6 @@ from specli.settings import Settings
 from tests import tiny_gguf
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="files in memory are Linux's")
-
-
-def go_on(share: float) -> bool:
-    return True
 
 
 def in_bits(folder: Path, bits: int, **options: int) -> Path:
