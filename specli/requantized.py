@@ -25,6 +25,7 @@ _TYPES = frozenset({3, 6, 7, 8})  # Q4_1, Q5_0, Q5_1, Q8_0
 _OUTPUT_TYPES = _TYPES | {1, 13, 14, 30}  # F16, Q5_K, Q6_K, BF16
 _N_AT_ONCE = 1 << 20  # numbers
 _BYTES_AT_ONCE = 1 << 22
+_MOST_BYTES = 8  # of a number of any type
 # Among others no more threads (RuntimeError), and a libllama of the user's own that hides what ggml
 # has (AttributeError).
 _IMPOSSIBLE = OSError, ModelError, MemoryError, RuntimeError, AttributeError
@@ -157,8 +158,8 @@ def _lay_out(header: Header, size_bytes: int, wanted: frozenset[str]) -> list[_P
             is_last = tensor is header.tensors[-1]
             if size < whole or (size != _padded(whole, align) and not is_last):
                 raise ModelError(f"has another tensor where {tensor.name} ends")
-        elif size < 0:
-            raise ModelError(f"ends before {tensor.name} begins")
+        elif not 0 <= size < _MOST_BYTES * tensor.n_elements + align:
+            raise ModelError(f"has another place for what follows {tensor.name}")
         parts.append(_Part(tensor, data_at + begin, size, place, new))
         place += size if new == tensor.type else _padded(n_bytes(new, tensor.n_elements), align)
     return parts

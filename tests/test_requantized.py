@@ -215,6 +215,21 @@ def test_there_is_none_where_there_is_no_room_or_no_ggml(
     assert n_open() == before
 
 
+@pytest.mark.parametrize("all_quantized", [True, False])  # and with that the last tensor
+def test_what_lies_behind_the_weights_is_not_copied(
+    tmp_path: Path, eight_bits: Path, all_quantized: bool
+) -> None:
+    """Nobody needs gigabytes of nothing in memory; llama.cpp looks past them."""
+    output = {"output.weight": Type.Q8_0}
+    some = rewritten(tmp_path / "source.gguf", tmp_path / "some.gguf", output)
+    model = eight_bits if all_quantized else some
+    os.truncate(model, 1 << 30)
+    with in_four_bits(model, 1, go_on) as copy:
+        assert (copy is not None) == all_quantized
+        assert copy is None or copy.stat().st_size < 1 << 20
+    load_draft(model, Settings()).close()
+
+
 @pytest.mark.parametrize("bits", [4, None])
 def test_there_is_none_of_what_would_stay_as_it_is(tmp_path: Path, bits: int | None) -> None:
     source = tiny_gguf.write_llama(tmp_path / "source.gguf")
