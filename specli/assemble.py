@@ -299,7 +299,7 @@ def _planner(
 
 
 # Of the second that measuring may take at the start.
-_TARGET_S, _DRAFT_S = 0.65, 0.25
+_TARGET_S, _DRAFT_S = 0.65, 0.33
 # Beside a draft that does not read along only long matches guess: after shorter ones it is right
 # more often (docs/adr/0022).
 _LONG = (8,)

@@ -5,7 +5,7 @@ from dataclasses import astuple
 from typing import Any
 
 from specli.engine.acceptance import DRAWN_RATES, GREEDY_RATES, TRUE_RATES, Acceptance
-from specli.engine.costs import N_MAX, CostCurve
+from specli.engine.costs import N_MAX, N_READ, CostCurve
 from specli.engine.tempering import Tempering
 from specli.measurements import Measurements
 from specli.settings import SamplingSettings
@@ -54,7 +54,7 @@ class Learned:
 
 def _seconds(held: Mapping[str, float]) -> dict[int, float]:
     known = {int(n): float(seconds) for n, seconds in held.items()}
-    sizes = set(known) <= set(range(1, N_MAX + 1))
+    sizes = set(known) <= {*range(1, N_MAX + 1), N_READ}
     if known and not (sizes and 1 in known and all(0.0 < s < 1e6 for s in known.values())):
         raise ValueError("these are no costs")
     return known

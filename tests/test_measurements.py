@@ -9,6 +9,7 @@ from platformdirs import user_cache_path
 
 from specli.assemble import Pair, open_session
 from specli.engine.acceptance import DRAWN_RATES, N_BINS, Acceptance
+from specli.engine.costs import N_READ, CostCurve
 from specli.engine.planner import AutoPlanner
 from specli.learned import Learned
 from specli.measurements import Measurements
@@ -143,3 +144,12 @@ def test_what_was_learned_of_a_draft_fades_with_each_session_that_does_not_ask_i
         rates.append(draft.probability(0.9))
     assert rates == sorted(rates)
     assert rates[1] < 0.5 < rates[-1] == pytest.approx(typical.probability(0.9), abs=0.03)
+
+
+def test_what_a_prompt_takes_a_draft_is_kept() -> None:
+    target, draft = CostCurve({1: 1.0, 8: 2.0}), CostCurve({1: 0.1, 8: 0.3})
+    draft.read(N_READ, 5.0)
+    Learned({}, SamplingSettings()).save(target, draft)
+    again = Learned({}, SamplingSettings())
+    assert again.target_s == pytest.approx({1: 1.0, 8: 2.0})
+    assert CostCurve(again.draft_s).at(2 * N_READ) == pytest.approx(10.0)

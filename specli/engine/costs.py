@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from specli.engine.types import Model
 
 N_MAX = 64
+N_READ = 256  # tokens of a large batch, in which a draft reads a prompt
 # Tokens that a target decodes which prepares itself anew for each other number of them.
 WIDTHS = 1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64
 # What to measure first, each twice: the ends of what is mostly used; then between them and beyond.
 _FIRST = 1, 8, 4, 2
-_OTHERS = 16, 3, 6, 5, 12, 7, 32, 9, 10, 24, 48, 64
+_OTHERS = 16, 32, 3, 6, 5, 12, 7, 9, 10, 24, 48, 64
 # Decodes of a new number of tokens that a GPU takes longer for: the first is launched kernel by
 # kernel, the second is recorded (CUDA graphs), those after it are played back.
 _N_NEW = 2
@@ -32,6 +33,7 @@ _BLOCK = 4  # rows that kernels compute in about the time of fewer
 _ROW = 0.1  # of T(1): what a row of logits costs, where nothing is known of it
 _CORRECTION_GAIN = 0.2
 _FADE = 0.99
+_READ_GAIN = 0.3  # of the last batch, in what is believed of the next one
 
 
 class CostCurve:
@@ -49,13 +51,14 @@ class CostCurve:
     """
 
     def __init__(self, measured: Mapping[int, float], switch_s: float = 0.0) -> None:
-        """measured: seconds of a decode of n tokens, for n = 1 at least."""
+        """measured: seconds of a decode of n tokens, for n = 1 at least, to N_MAX, and N_READ."""
         self.switch_s = switch_s
         self._last = 0  # tokens of the last decode
         self._n_same = 0  # decodes of as many before it, in a row
         self._extra_s = 0.0  # what they took longer than T(n)
         self._base = _interpolated(dict(measured))
-        self._measured = set(measured)
+        self._read_s = measured.get(N_READ)
+        self._measured = set(measured) - {N_READ}
         self._level = 0.0  # logarithms, these two
         self._corrections: dict[int, float] = {}
         self._used: list[int] = []  # the n that have one, increasing
@@ -69,9 +72,9 @@ class CostCurve:
         return self._base * np.exp(self._level + logs)
 
     def at(self, n: int) -> float:
-        """Return T(n); beyond N_MAX each token costs what it costs there."""
+        """Return T(n); beyond N_MAX each token costs what it costs in a batch, or there."""
         if n > N_MAX:
-            return self.at(N_MAX) * n / N_MAX
+            return (self._read_s or self.at(N_MAX) * N_READ / N_MAX) * n / N_READ
         return float(self._base[n]) * exp(self._level + self._correction(n))
 
     def observe(self, n: int, seconds: float | None) -> None:
@@ -102,6 +105,15 @@ class CostCurve:
             insort(self._used, n)
         self._corrections[n] = correction
 
+    def read(self, n: int, seconds: float) -> None:
+        """Learn from a batch of n tokens of a prompt, where it is a large one."""
+        if n <= N_MAX or seconds < _LEAST_S:
+            return
+        took_s = seconds * N_READ / n
+        believed_s = self._read_s or took_s
+        error = min(max(log(took_s / believed_s), -_CLIP), _CLIP)
+        self._read_s = believed_s * exp(_READ_GAIN * error)
+
     def fade(self) -> None:
         """Let what was learned fade a little: else what is believed to be dear stays unused."""
         self._level *= _FADE
@@ -118,7 +130,8 @@ class CostCurve:
 
     def known(self) -> dict[int, float]:
         """Return seconds by n for every n that was measured or used: what is worth keeping."""
-        return {n: self.at(n) for n in sorted(self._measured | set(self._corrections))}
+        known = {n: self.at(n) for n in sorted(self._measured | set(self._corrections))}
+        return known | ({N_READ: self._read_s} if self._read_s else {})
 
 
 def ratios_of_rows(costs: CostCurve) -> CostCurve:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specli.engine.costs import N_MAX, WIDTHS, CostCurve, measure_costs, measure_switch
+from specli.engine.costs import N_MAX, N_READ, WIDTHS, CostCurve, measure_costs, measure_switch
 from tests.fakes import Clock, FakeModel
 
 STEPS = {1: 1.0, 2: 1.9, 3: 2.5, 4: 2.1, 5: 2.8, 8: 3.4, 16: 4.7}
@@ -26,6 +26,25 @@ def test_one_measurement_is_enough_to_start() -> None:
     curve = CostCurve({1: 0.2})
     assert curve.at(1) == pytest.approx(0.2)
     assert 0.2 < curve.at(2) < 0.4
+
+
+def test_what_a_prompt_takes_is_learned_from_prompts() -> None:
+    curve = CostCurve(STEPS)
+    few = [curve.at(n) for n in range(1, N_MAX + 1)]
+    curve.read(N_MAX, 0.1)  # no large batch
+    assert curve.at(N_READ) == pytest.approx(N_READ / N_MAX * curve.at(N_MAX))
+    curve.read(200, 10.0)
+    assert curve.at(400) == pytest.approx(20.0)
+    for _ in range(20):
+        curve.read(100, 10.0)
+    assert curve.at(400) == pytest.approx(40.0, rel=0.02)
+    assert [curve.at(n) for n in range(1, N_MAX + 1)] == few
+    curve.read(100, 10_000.0)  # the machine slept
+    assert curve.at(400) < 45.0
+    again = CostCurve(curve.known())
+    assert again.at(400) == pytest.approx(curve.at(400))
+    between = (curve.at(N_READ) - STEPS[16]) * (64 - 16) / (N_READ - 16)
+    assert again.at(64) == pytest.approx(STEPS[16] + between)
 
 
 def test_a_slower_machine_is_followed_at_every_n_within_a_few_rounds() -> None:
@@ -106,7 +125,7 @@ def test_what_is_known_moves_with_what_is_measured_again(clock: Clock) -> None:
     again = measure_costs(model, of_a_busy_hour, 20.0)
     assert again == pytest.approx(measured)
     assert clock.now - started <= 20.0
-    assert measure_costs(model, measured, 0.0) == measured
+    assert measure_costs(model, measured, 0.0) == pytest.approx(measured)
 
 
 def test_one_slow_decode_does_not_move_what_is_known(clock: Clock) -> None:

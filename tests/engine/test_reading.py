@@ -79,6 +79,24 @@ def test_what_pays_is_read_at_once(clock: Clock) -> None:
     assert next(event for event in events if isinstance(event, Round)).guesses
 
 
+def test_what_a_prompt_takes_is_known_after_the_first(clock: Clock) -> None:
+    """By what few tokens take it had seemed twice as dear, and had not been read."""
+    step = {1: 0.5, 2: 1.1, 64: 70.0}
+    decoder = decoder_of(clock, planner(step))
+    assert isinstance(decoder.drafter, ModelDrafter)
+    cache = decoder.drafter.cache
+    assert isinstance(cache.model, FakeModel)
+    clock.times(cache.model, {1: 0.1, 100: 10.0})
+    cache.model.n_batch = 100
+    cache.costs = decoder.planner._draft  # type: ignore[attr-defined]
+    assert cache.costs
+    assert cache.costs.at(200) > 200.0
+    assert list(decoder.drafter.prefill([*PROMPT, 1])) == [200, 100, 0]
+    assert cache.costs.at(200) == pytest.approx(20.0)
+    list(decoder.drafter.prefill([7, *PROMPT[:150]]))  # few tokens tell nothing, whatever they take
+    assert cache.costs.at(200) == pytest.approx(20.0)
+
+
 def test_a_fixed_number_of_guesses_is_made_whatever_it_costs(clock: Clock) -> None:
     decoder = decoder_of(clock, 3)
     assert next(e for e in decoder.generate(LONG, 4) if isinstance(e, Round)).n_drafted == 3
