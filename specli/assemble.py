@@ -287,7 +287,7 @@ def _planner(
     if settings.k is not None or guessers.method == "none":
         return FixedPlanner(settings.k or 0)
     known = know()
-    target.costs = CostCurve(known.target_s, known.switch_s)
+    target.costs = CostCurve(known.target_s, known.switch_s, all_rows=True)
     if not guessers.drafter:
         return AutoPlanner(target.costs, None, known.acceptance)
     guessers.drafter.temper(known.tempering)

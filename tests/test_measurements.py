@@ -146,10 +146,12 @@ def test_what_was_learned_of_a_draft_fades_with_each_session_that_does_not_ask_i
     assert rates[1] < 0.5 < rates[-1] == pytest.approx(typical.probability(0.9), abs=0.03)
 
 
-def test_what_a_prompt_takes_a_draft_is_kept() -> None:
-    target, draft = CostCurve({1: 1.0, 8: 2.0}), CostCurve({1: 0.1, 8: 0.3})
-    draft.read(N_READ, 5.0)
+def test_what_prompts_take_is_kept() -> None:
+    target, draft = CostCurve({1: 1.0, 8: 2.0}, all_rows=True), CostCurve({1: 0.1, 8: 0.3})
+    for curve in (target, draft):
+        curve.read(N_READ, 5.0)
     Learned({}, SamplingSettings()).save(target, draft)
     again = Learned({}, SamplingSettings())
-    assert again.target_s == pytest.approx({1: 1.0, 8: 2.0})
-    assert CostCurve(again.draft_s).at(2 * N_READ) == pytest.approx(10.0)
+    for held, curve in (again.target_s, target), (again.draft_s, draft):
+        assert CostCurve(held).at(N_READ) == pytest.approx(5.0)
+        assert CostCurve(held, all_rows=curve is target).at(64) == pytest.approx(curve.at(64))

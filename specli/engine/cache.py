@@ -27,7 +27,7 @@ class Cache:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.seconds = 0.0  # spent in decodes
-        self.costs: CostCurve | None = None  # learns from decodes that return logits
+        self.costs: CostCurve | None = None  # learns from decodes that return logits, and prompts
         self.ratios_of_rows: CostCurve | None = None  # to these, of fills that return many rows
         self._written: list[int] = []
         self._begun = 0.0, 0, 0, 0  # of the last start: when, tokens held, appended, decoded
@@ -54,7 +54,9 @@ class Cache:
             self.costs.observe(len(tokens), None if beside else seconds)
             if self.ratios_of_rows:
                 self.ratios_of_rows.fade()
-        elif self.costs and self.ratios_of_rows and n_rows:
+        elif self.costs and not n_rows:
+            self.costs.read(len(tokens), seconds)
+        elif self.costs and self.ratios_of_rows:
             self.ratios_of_rows.observe(len(tokens), seconds / self.costs.at(len(tokens)))
         return rows
 

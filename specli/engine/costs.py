@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from specli.engine.types import Model
 
 N_MAX = 64
-N_READ = 256  # tokens of a large batch, in which a draft reads a prompt
+N_READ = 256  # tokens of a batch in which a prompt is read
 # Tokens that a target decodes which prepares itself anew for each other number of them.
 WIDTHS = 1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64
 # What to measure first, each twice: the ends of what is mostly used; then between them and beyond.
@@ -34,13 +34,16 @@ _ROW = 0.1  # of T(1): what a row of logits costs, where nothing is known of it
 _CORRECTION_GAIN = 0.2
 _FADE = 0.99
 _READ_GAIN = 0.3  # of the last batch, in what is believed of the next one
+_ROWS = 1.2  # times as long takes a token in a large batch that returns a row of logits for each
 
 
 class CostCurve:
     """Seconds of one decode of 1 to N_MAX tokens, T(n).
 
     T(n) = base(n) x level x correction(n). base is what was measured, interpolated; it has the
-    steps of the kernels' blocks. level follows the machine: a neighbour, a battery, idle clocks.
+    steps of the kernels' blocks. Beyond that it goes on to what batches of prompts take: few sizes
+    can be measured within a second, what seems dear is not used, and so nothing else would tell.
+    level follows the machine: a neighbour, a battery, idle clocks.
     The correction is learned for each n that is used and carries over to those between. Both move
     by a share of each decode's clipped error, as running quantiles do: single slow decodes count
     for little, a change is followed within some rounds. Only a first decode of n tokens that is
@@ -50,15 +53,24 @@ class CostCurve:
     alone.
     """
 
-    def __init__(self, measured: Mapping[int, float], switch_s: float = 0.0) -> None:
-        """measured: seconds of a decode of n tokens, for n = 1 at least, to N_MAX, and N_READ."""
+    def __init__(
+        self, measured: Mapping[int, float], switch_s: float = 0.0, *, all_rows: bool = False
+    ) -> None:
+        """measured: seconds of a decode of n tokens, for n = 1 at least, to N_MAX, and N_READ.
+
+        all_rows: whether decodes of up to N_MAX tokens return a row of logits for each of them.
+        Those of N_READ never do.
+        """
         self.switch_s = switch_s
         self._last = 0  # tokens of the last decode
         self._n_same = 0  # decodes of as many before it, in a row
         self._extra_s = 0.0  # what they took longer than T(n)
-        self._base = _interpolated(dict(measured))
-        self._read_s = measured.get(N_READ)
-        self._measured = set(measured) - {N_READ}
+        self._measured = {n: seconds for n, seconds in measured.items() if n <= N_MAX}
+        self._rows = _ROWS if all_rows else 1.0
+        self._each_s = 0.0  # of a token more in a large batch; 0 where that is not known
+        if N_READ in measured:
+            self._each_s = max(0.0, measured[N_READ] - measured[1]) / (N_READ - 1)
+        self._base = self._interpolated()
         self._level = 0.0  # logarithms, these two
         self._corrections: dict[int, float] = {}
         self._used: list[int] = []  # the n that have one, increasing
@@ -72,9 +84,11 @@ class CostCurve:
         return self._base * np.exp(self._level + logs)
 
     def at(self, n: int) -> float:
-        """Return T(n); beyond N_MAX each token costs what it costs in a batch, or there."""
+        """Return T(n); beyond N_MAX of a batch that returns no rows, if that is known."""
+        if n > N_MAX and self._each_s:
+            return (float(self._base[1]) + (n - 1) * self._each_s) * exp(self._level)
         if n > N_MAX:
-            return (self._read_s or self.at(N_MAX) * N_READ / N_MAX) * n / N_READ
+            return self.at(N_MAX) * n / N_MAX
         return float(self._base[n]) * exp(self._level + self._correction(n))
 
     def observe(self, n: int, seconds: float | None) -> None:
@@ -107,12 +121,15 @@ class CostCurve:
 
     def read(self, n: int, seconds: float) -> None:
         """Learn from a batch of n tokens of a prompt, where it is a large one."""
-        if n <= N_MAX or seconds < _LEAST_S:
+        each_s = (seconds / exp(self._level) - float(self._base[1])) / (n - 1) if n > N_MAX else 0.0
+        if each_s < _LEAST_S:
             return
-        took_s = seconds * N_READ / n
-        believed_s = self._read_s or took_s
-        error = min(max(log(took_s / believed_s), -_CLIP), _CLIP)
-        self._read_s = believed_s * exp(_READ_GAIN * error)
+        believed_s = self._each_s or each_s
+        error = min(max(log(each_s / believed_s), -_CLIP), _CLIP)
+        self._each_s = believed_s * exp(_READ_GAIN * error)
+        before, self._base = self._base, self._interpolated()
+        for used in self._corrections:  # what was learned of these stays
+            self._corrections[used] += log(before[used] / self._base[used])
 
     def fade(self) -> None:
         """Let what was learned fade a little: else what is believed to be dear stays unused."""
@@ -130,8 +147,16 @@ class CostCurve:
 
     def known(self) -> dict[int, float]:
         """Return seconds by n for every n that was measured or used: what is worth keeping."""
-        known = {n: self.at(n) for n in sorted(self._measured | set(self._corrections))}
-        return known | ({N_READ: self._read_s} if self._read_s else {})
+        sizes = (
+            self._measured.keys() | self._corrections.keys() | ({N_READ} if self._each_s else set())
+        )
+        return {n: self.at(n) for n in sorted(sizes)}
+
+    def _interpolated(self) -> NDArray[np.float64]:
+        measured = dict(self._measured)
+        if self._each_s:
+            measured[N_READ] = measured[1] + (N_READ - 1) * self._each_s * self._rows
+        return _interpolated(measured)
 
 
 def ratios_of_rows(costs: CostCurve) -> CostCurve:
@@ -182,7 +207,7 @@ def measure_costs(
     known = {n: seconds for n, seconds in known.items() if seconds < _IMPOSSIBLE * n * first_s}
     timed = {1: first_s}  # warm or not
     warm = {} if model.prepares else dict(timed)
-    dear = _too_dear(known)
+    dear = _too_dear({n: seconds for n, seconds in known.items() if n <= N_MAX})
     likely = {n: seconds for n, seconds in known.items() if n not in dear}
     for n, is_warm in _to_measure(model.prepares, bool(known), dear):
         if n > min(model.n_batch, model.n_ctx):

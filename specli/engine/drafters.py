@@ -71,13 +71,7 @@ class ModelDrafter:
         """
         self._rows = None
         if self._can_follow(prompt, 0):
-            read = self.cache.sync(prompt[:-1])
-            n_held, seconds = next(read), self.cache.seconds
-            yield len(prompt) - 1 - n_held
-            for n_now in read:
-                if self.cache.costs:
-                    self.cache.costs.read(n_now - n_held, self.cache.seconds - seconds)
-                n_held, seconds = n_now, self.cache.seconds
+            for n_held in self.cache.sync(prompt[:-1]):
                 yield len(prompt) - 1 - n_held
         else:
             self._rewind(common_prefix(self.cache.tokens, prompt[:-1]))

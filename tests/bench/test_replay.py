@@ -19,6 +19,12 @@ STEEP = Curves(
     {1: 0.0163, 2: 0.0217, 4: 0.0281, 8: 0.0459, 16: 0.0673, 32: 0.1247, 64: 0.2188},
     {1: 0.0155, 2: 0.0295, 4: 0.0389, 8: 0.0612, 16: 0.0931, 32: 0.175, 64: 0.3255},
 )
+# The same on another machine: four tokens in a decode pay, eight do not, thirty-two do.
+STEEPER = replace(
+    STEEP,
+    name="steeper",
+    target_s={1: 0.039, 2: 0.066, 4: 0.109, 8: 0.249, 16: 0.314, 32: 0.541, 64: 0.928},
+)
 SIMPLE = Curves("simple", {1: 1.0, 64: 1.0}, {1: 0.1, 64: 0.1}, {1: 0.1, 64: 0.1})
 RIGHT = Trace("a", "code", 0.0, (5, 6, 7), tuple(range(10, 30)), tuple(range(10, 30)), (0.9,) * 20)
 WRONG = Trace("b", "code", 0.0, (5, 6, 7), RIGHT.answer, (1,) * 20, (0.02,) * 20)
@@ -72,6 +78,17 @@ def test_a_busy_start_does_not_mislead_for_long(times: float) -> None:
         plain = mean(seconds_of(trace, STEEP, 0) for trace in some)
         auto = mean(seconds_of(trace, STEEP, None, believed) for trace in some)
         assert plain / auto >= 0.97
+
+
+@pytest.mark.parametrize("curves", [*load_curves(), STEEP, STEEPER], ids=lambda curves: curves.name)
+def test_what_few_sizes_cost_is_enough_to_begin_with(curves: Curves) -> None:
+    """Within a second a start measures no more than these; prompts tell of the others."""
+    few = {n: curves.target_s[n] for n in (1, 2, 4)} | {8: 1.1 * curves.target_s[8]}
+    believed = replace(curves, target_s=few, draft_s={n: curves.draft_s[n] for n in (1, 2, 4, 8)})
+    for category in ("edit", "extract"):
+        some = [t for t in TRACES if t.category == category and t.temperature == 0.0]
+        known_s = mean(seconds_of(trace, curves, None) for trace in some)
+        assert mean(seconds_of(trace, curves, None, believed) for trace in some) <= 1.05 * known_s
 
 
 @pytest.mark.parametrize(("category", "least"), [("extract", 1.2), ("code", 0.97), ("story", 0.96)])

@@ -30,21 +30,34 @@ def test_one_measurement_is_enough_to_start() -> None:
 
 def test_what_a_prompt_takes_is_learned_from_prompts() -> None:
     curve = CostCurve(STEPS)
-    few = [curve.at(n) for n in range(1, N_MAX + 1)]
     curve.read(N_MAX, 0.1)  # no large batch
     assert curve.at(N_READ) == pytest.approx(N_READ / N_MAX * curve.at(N_MAX))
     curve.read(200, 10.0)
-    assert curve.at(400) == pytest.approx(20.0)
+    assert curve.at(200) == pytest.approx(10.0)
+    assert curve.at(399) == pytest.approx(19.0)
     for _ in range(20):
         curve.read(100, 10.0)
-    assert curve.at(400) == pytest.approx(40.0, rel=0.02)
-    assert [curve.at(n) for n in range(1, N_MAX + 1)] == few
+    assert curve.at(199) == pytest.approx(19.0, rel=0.02)
     curve.read(100, 10_000.0)  # the machine slept
-    assert curve.at(400) < 45.0
+    assert curve.at(199) < 21.0
+    assert all(curve.at(n) == pytest.approx(seconds) for n, seconds in STEPS.items())
     again = CostCurve(curve.known())
-    assert again.at(400) == pytest.approx(curve.at(400))
-    between = (curve.at(N_READ) - STEPS[16]) * (64 - 16) / (N_READ - 16)
-    assert again.at(64) == pytest.approx(STEPS[16] + between)
+    assert all(again.at(n) == pytest.approx(curve.at(n)) for n in (1, 5, 17, 64, 199))
+
+
+def test_beyond_what_was_measured_a_curve_goes_on_to_what_a_prompt_takes() -> None:
+    """1.5B in Q4_K_M: by T(8) - T(4) 64 tokens would take 3 s, and would never be tried."""
+    few = {1: 0.039, 2: 0.066, 4: 0.109, 8: 0.288}
+    curve = CostCurve(few, all_rows=True)
+    assert curve.at(64) > 2.5
+    curve.read(256, 3.2)
+    assert curve.at(64) == pytest.approx(0.93, rel=0.2)
+    assert curve.at(32) == pytest.approx(0.54, rel=0.2)
+    assert all(curve.at(n) == pytest.approx(seconds) for n, seconds in few.items())
+    for _ in range(20):
+        curve.observe(24, 0.475)
+        curve.read(256, 4.0)
+    assert curve.at(24) == pytest.approx(0.475, rel=0.02)  # what is known of one size stays
 
 
 def test_a_slower_machine_is_followed_at_every_n_within_a_few_rounds() -> None:

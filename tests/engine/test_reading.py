@@ -80,21 +80,18 @@ def test_what_pays_is_read_at_once(clock: Clock) -> None:
 
 
 def test_what_a_prompt_takes_is_known_after_the_first(clock: Clock) -> None:
-    """By what few tokens take it had seemed twice as dear, and had not been read."""
-    step = {1: 0.5, 2: 1.1, 64: 70.0}
-    decoder = decoder_of(clock, planner(step))
+    """By what few tokens take it had seemed ten times as dear, and had not been read."""
+    decoder = decoder_of(clock, 0)
     assert isinstance(decoder.drafter, ModelDrafter)
     cache = decoder.drafter.cache
     assert isinstance(cache.model, FakeModel)
-    clock.times(cache.model, {1: 0.1, 100: 10.0})
+    cache.costs = CostCurve({1: 0.1, 2: 1.1})
+    assert cache.costs.at(200) > 190.0
     cache.model.n_batch = 100
-    cache.costs = decoder.planner._draft  # type: ignore[attr-defined]
-    assert cache.costs
-    assert cache.costs.at(200) > 200.0
+    clock.times(cache.model, {1: 0.1, 100: 10.0})
     assert list(decoder.drafter.prefill([*PROMPT, 1])) == [200, 100, 0]
     assert cache.costs.at(200) == pytest.approx(20.0)
-    list(decoder.drafter.prefill([7, *PROMPT[:150]]))  # few tokens tell nothing, whatever they take
-    assert cache.costs.at(200) == pytest.approx(20.0)
+    assert cache.costs.at(2) == pytest.approx(1.1)
 
 
 def test_a_fixed_number_of_guesses_is_made_whatever_it_costs(clock: Clock) -> None:
