@@ -105,7 +105,8 @@ class AutoPlanner:
         return not self._waits
 
     def begin(self, n_max: int) -> None:
-        """Start a round of at most n_max guesses."""
+        """Start a round of at most n_max guesses, of which the answer's rest has no more."""
+        self._n_left = n_max
         self._n_max = min(n_max, N_MAX - 1)
         self._guards.begin(self._target.at(1))
         self._start()
@@ -141,7 +142,9 @@ class AutoPlanner:
             go = self._plan.going_on(n, p) + self._price * (saved_s - behind_s)
             if go > best:
                 best, choice = go, _DRAFT
-            elif n == 0 and self._looks.is_due(self._loss_s() + behind_s) and self._may_pay():
+            elif (
+                n == 0 and self._looks.is_due(self._loss_s() + behind_s) and self._may_pay(n_behind)
+            ):
                 self._is_look = True
                 return "draft"
         if found is not None and (n_behind is None or self._may_be_alone(found, n_behind, choice)):
@@ -352,13 +355,18 @@ class AutoPlanner:
         cost_s = (self._draft.at(1) + extra_s) * (1.0 + _MARGIN)
         return cost_s - self._acceptance["draft"].expected() / self._price
 
-    def _may_pay(self) -> bool:
-        """Say whether drafting could pay if all guesses were right."""
+    def _may_pay(self, n_behind: int) -> bool:
+        """Say whether the rest of the answer would pay for drafting if all guesses were right.
+
+        n_behind: tokens that the draft has to decode for its next guess.
+        """
         assert self._draft
         costs = self._target.seconds()
         n = np.arange(1, HORIZON)
-        extra = n * self._draft.at(1) + costs[2 : HORIZON + 1] - costs[1]
-        return bool(np.any(n > self._price * extra))
+        extra_s = n * self._draft.at(1) + costs[2 : HORIZON + 1] - costs[1]
+        won = float(np.max((n - self._price * extra_s) / (n + 1)))  # of each token, in tokens
+        reading_s = self._draft.at(max(1, n_behind)) - self._draft.at(1)
+        return won * self._n_left > self._price * reading_s
 
 
 _STOP: Choice = "stop"

@@ -326,7 +326,7 @@ class Planner(Protocol):
         """
 
     def begin(self, n_max: int) -> None:
-        """Start a round of at most n_max guesses."""
+        """Start a round of at most n_max guesses, of which the answer's rest has no more."""
 
     def choose(self, found: Guess | None, n_behind: int | None) -> Choice:
         """Say where the next guess comes from, if it is worth its price.

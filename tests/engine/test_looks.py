@@ -85,7 +85,7 @@ def play(planner: AutoPlanner, draft: CostCurve, rights: list[bool], confidence:
     target = CostCurve(TARGET)
     at, n_held, seconds = 0, 0, 0.0
     while at < len(rights):
-        planner.begin(16)
+        planner.begin(len(rights) - at)
         guesses: list[Guess] = []
         draft_s = 0.0
         while planner.choose(None, at + len(guesses) + 1 - n_held) == "draft":
@@ -121,3 +121,19 @@ def test_a_hopeless_draft_costs_little() -> None:
     planner = AutoPlanner(CostCurve(TARGET), draft, {"draft": Acceptance(GREEDY_RATES)})
     play(planner, draft, [False] * 64, 0.2)
     assert play(planner, draft, [False] * 400, 0.2) < 400 * TARGET[1] / 0.97
+
+
+@pytest.mark.parametrize(("n_left", "looks"), [(16, False), (1000, True)])
+def test_nothing_is_read_for_a_look_that_the_rest_of_an_answer_cannot_pay_for(
+    n_left: int, *, looks: bool
+) -> None:
+    """1.5B in Q4_K_M: 0.5 s were read for the last guesses of an answer of 9 s."""
+    target = CostCurve({1: 0.040, 2: 0.066, 4: 0.109, 8: 0.249, 64: 0.928})
+    draft = CostCurve({1: 0.011, 64: 0.19})
+    planner = AutoPlanner(target, draft, {"draft": Acceptance(GREEDY_RATES)})
+    choices = set()
+    for _ in range(600):
+        planner.begin(n_left)
+        choices.add(planner.choose(None, 183))
+        planner.observe(Round((1,), (), 0, 0.0, target.at(1), 0.0))
+    assert ("draft" in choices) == looks
