@@ -55,7 +55,8 @@ class Cache:
             if self.ratios_of_rows:
                 self.ratios_of_rows.fade()
         elif self.costs and not n_rows:
-            self.costs.read(len(tokens), seconds)
+            if not (beside or self.model.prepares or self.model.goes_on):  # a GPU is not waited for
+                self.costs.read(len(tokens), seconds)
         elif self.costs and self.ratios_of_rows:
             self.ratios_of_rows.observe(len(tokens), seconds / self.costs.at(len(tokens)))
         return rows

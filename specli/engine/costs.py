@@ -70,8 +70,8 @@ class CostCurve:
         self._each_s = 0.0  # of a token more in a large batch; 0 where that is not known
         if N_READ in measured:
             self._each_s = max(0.0, measured[N_READ] - measured[1]) / (N_READ - 1)
+        self._level = 0.0  # logarithms, this and the corrections
         self._base = self._interpolated()
-        self._level = 0.0  # logarithms, these two
         self._corrections: dict[int, float] = {}
         self._used: list[int] = []  # the n that have one, increasing
         self._n_seen: Counter[int] = Counter()
@@ -86,7 +86,7 @@ class CostCurve:
     def at(self, n: int) -> float:
         """Return T(n); beyond N_MAX of a batch that returns no rows, if that is known."""
         if n > N_MAX and self._each_s:
-            return (float(self._base[1]) + (n - 1) * self._each_s) * exp(self._level)
+            return self.at(1) + (n - 1) * self._each_s
         if n > N_MAX:
             return self.at(N_MAX) * n / N_MAX
         return float(self._base[n]) * exp(self._level + self._correction(n))
@@ -120,16 +120,23 @@ class CostCurve:
         self._corrections[n] = correction
 
     def read(self, n: int, seconds: float) -> None:
-        """Learn from a batch of n tokens of a prompt, where it is a large one."""
-        each_s = (seconds / exp(self._level) - float(self._base[1])) / (n - 1) if n > N_MAX else 0.0
-        if each_s < _LEAST_S:
+        """Learn from a batch of n tokens of a prompt, where it is a large one.
+
+        What is faster than believed is so; what is slower may have been a busy moment.
+        """
+        if n <= N_MAX:
             return
-        believed_s = self._each_s or each_s
-        error = min(max(log(each_s / believed_s), -_CLIP), _CLIP)
-        self._each_s = believed_s * exp(_READ_GAIN * error)
-        before, self._base = self._base, self._interpolated()
-        for used in self._corrections:  # what was learned of these stays
-            self._corrections[used] += log(before[used] / self._base[used])
+        each_s = max((seconds - self.at(1)) / (n - 1), _LEAST_S)
+        believed_s = self._each_s or (self.at(N_MAX) - self.at(1)) / (N_MAX - 1) / self._rows
+        if each_s > _MISJUDGED * believed_s > 0.0:
+            error = min(max(log(each_s / believed_s), -_CLIP), _CLIP)
+            each_s = believed_s * exp(_READ_GAIN * error)
+        self._each_s = each_s
+        for used in self._used:  # what was learned of these stays
+            if used not in self._measured:
+                self._measured[used] = float(self._base[used]) * exp(self._corrections.pop(used))
+        self._used = sorted(self._corrections)
+        self._base = self._interpolated()
 
     def fade(self) -> None:
         """Let what was learned fade a little: else what is believed to be dear stays unused."""
@@ -147,15 +154,16 @@ class CostCurve:
 
     def known(self) -> dict[int, float]:
         """Return seconds by n for every n that was measured or used: what is worth keeping."""
-        sizes = (
-            self._measured.keys() | self._corrections.keys() | ({N_READ} if self._each_s else set())
-        )
-        return {n: self.at(n) for n in sorted(sizes)}
+        known = {n: self.at(n) for n in sorted(self._measured.keys() | self._corrections.keys())}
+        if self._each_s:
+            known[N_READ] = self._measured[1] + (N_READ - 1) * self._each_s
+        return known
 
     def _interpolated(self) -> NDArray[np.float64]:
         measured = dict(self._measured)
         if self._each_s:
-            measured[N_READ] = measured[1] + (N_READ - 1) * self._each_s * self._rows
+            rows_s = (N_READ - 1) * self._each_s * self._rows / exp(self._level)
+            measured[N_READ] = max(measured[1] + rows_s, *measured.values())
         return _interpolated(measured)
 
 
@@ -236,8 +244,9 @@ def _moved(
     if not is_sure:
         most = median(logs) - log(_MISJUDGED)
         logs = [min(x, most) for x in logs]
-    at = list(known)
-    return {n: known[n] * exp(x) for n, x in zip(at, np.interp(at, again, logs), strict=True)}
+    at = [n for n in known if n <= N_MAX]
+    moved = {n: known[n] * exp(x) for n, x in zip(at, np.interp(at, again, logs), strict=True)}
+    return dict(known) | moved
 
 
 def _to_measure(prepares: bool, is_known: bool, dear: Sequence[int]) -> list[tuple[int, bool]]:

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specli.engine.cache import Cache, common_prefix
+from specli.engine.costs import CostCurve
 from specli.engine.decode import Decoder
 from specli.engine.types import End, Prefill, Round
 from specli.errors import CannotRewind, DecodeError, Interrupted
-from tests.fakes import FakeModel, FakeSampler, generated, make_decoder
+from tests.fakes import Clock, FakeModel, FakeSampler, generated, make_decoder
 
 GREEDY = FakeSampler(temperature=0.0)
 TOKENS = st.lists(st.integers(0, 4), min_size=1, max_size=30)
@@ -196,3 +197,17 @@ def test_a_draft_never_proposes_a_token_that_the_target_does_not_know() -> None:
     target, draft = FakeModel(2, n_vocab=4), FakeModel(9, n_vocab=7)
     decoder = make_decoder(target, draft, 3, FakeSampler(1.0))
     assert len(generated(decoder, [1, 2], 50)) == 50
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_prompts_tell_what_decodes_cost_but_on_a_gpu(clock: Clock, *, on_gpu: bool) -> None:
+    """A GPU is not waited for where no logits are wanted."""
+    model = FakeModel(1)
+    model.n_batch = 100
+    model.prepares = model.goes_on = on_gpu
+    clock.times(model, {1: 0.1, 100: 1.0})
+    cache = Cache(model)
+    cache.costs = CostCurve({1: 0.1, 8: 1.0})
+    before = cache.costs.at(100)
+    list(cache.sync([1] * 100))
+    assert (cache.costs.at(100) == before) == on_gpu

@@ -60,6 +60,43 @@ def test_beyond_what_was_measured_a_curve_goes_on_to_what_a_prompt_takes() -> No
     assert curve.at(24) == pytest.approx(0.475, rel=0.02)  # what is known of one size stays
 
 
+@pytest.mark.parametrize("times", [0.8, 1.3])
+def test_what_prompts_take_does_not_drift_from_start_to_start(times: float, clock: Clock) -> None:
+    """Eight tokens take longer, or less long, in an answer than of an empty sequence."""
+    model = FakeModel(0)
+    model.n_batch = 64
+    clock.times(model, STEPS)
+    known = STEPS | {N_READ: 40.0}
+    for _ in range(40):
+        curve = CostCurve(measure_costs(model, known, 20.0))
+        for _ in range(10):
+            curve.observe(1, times)
+            curve.observe(8, times * STEPS[8])
+        known = curve.known()
+    assert known[N_READ] == pytest.approx(40.0, rel=0.03)
+
+
+def test_a_first_prompt_in_a_busy_moment_is_not_believed() -> None:
+    curve = CostCurve({1: 0.011, 2: 0.015, 4: 0.020, 8: 0.030})
+    believed = curve.at(183)
+    curve.read(183, 10 * believed)
+    assert curve.at(183) < 1.2 * believed
+    curve.read(183, believed / 2)
+    assert curve.at(183) == pytest.approx(believed / 2)
+
+
+def test_what_prompts_take_does_not_move_what_sizes_take_that_were_used() -> None:
+    curve = CostCurve({1: 0.04, 4: 0.109, 8: 0.249}, all_rows=True)
+    curve.observe(12, 0.4)
+    at = curve.at(12)
+    for _ in range(9):
+        curve.read(N_READ, 3.2)
+    assert curve.at(12) == pytest.approx(at)
+    assert CostCurve(curve.known(), all_rows=True).at(64) == pytest.approx(curve.at(64), rel=0.02)
+    curve.read(N_READ, 0.1)
+    assert curve.at(64) > 0.99 * at  # never less than few tokens
+
+
 def test_a_slower_machine_is_followed_at_every_n_within_a_few_rounds() -> None:
     curve = CostCurve(STEPS)
     for _ in range(10):
