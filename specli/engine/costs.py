@@ -71,7 +71,7 @@ class CostCurve:
         if N_READ in measured:
             self._each_s = max(0.0, measured[N_READ] - measured[1]) / (N_READ - 1)
         self._level = 0.0  # logarithms, this and the corrections
-        self._base = self._interpolated()
+        self._base = self._new_base()
         self._corrections: dict[int, float] = {}
         self._used: list[int] = []  # the n that have one, increasing
         self._n_seen: Counter[int] = Counter()
@@ -136,7 +136,7 @@ class CostCurve:
             if used not in self._measured:
                 self._measured[used] = float(self._base[used]) * exp(self._corrections.pop(used))
         self._used = sorted(self._corrections)
-        self._base = self._interpolated()
+        self._base = self._new_base()
 
     def fade(self) -> None:
         """Let what was learned fade a little: else what is believed to be dear stays unused."""
@@ -159,7 +159,7 @@ class CostCurve:
             known[N_READ] = self._measured[1] + (N_READ - 1) * self._each_s
         return known
 
-    def _interpolated(self) -> NDArray[np.float64]:
+    def _new_base(self) -> NDArray[np.float64]:
         measured = dict(self._measured)
         if self._each_s:
             rows_s = (N_READ - 1) * self._each_s * self._rows / exp(self._level)
