@@ -70,7 +70,7 @@ class Knowledge:
     """What a planner begins with; it goes on learning in the very objects that it is given.
 
     target_s, draft_s: seconds of a decode of n tokens, by n. switch_s: what the target takes longer
-    for another n than the last.
+    for another n than the last. target_each_s, draft_each_s: of a token more in a prompt.
     """
 
     target_s: Mapping[int, float]
@@ -78,6 +78,8 @@ class Knowledge:
     acceptance: Mapping[str, Acceptance] = field(default_factory=dict)
     switch_s: float = 0.0
     tempering: Tempering = field(default_factory=Tempering)
+    target_each_s: float = 0.0
+    draft_each_s: float = 0.0
 
 
 @contextmanager
@@ -136,6 +138,8 @@ class _Opened:
                 learned.acceptance,
                 measure_switch(models.target),
                 learned.tempering,
+                learned.target_each_s,
+                learned.draft_each_s,
             )
 
         session = replace(new_session(models, pair, settings, know), retune=self.start)
@@ -287,12 +291,12 @@ def _planner(
     if settings.k is not None or guessers.method == "none":
         return FixedPlanner(settings.k or 0)
     known = know()
-    target.costs = CostCurve(known.target_s, known.switch_s, all_rows=True)
+    target.costs = CostCurve(known.target_s, known.switch_s, known.target_each_s, all_rows=True)
     if not guessers.drafter:
         return AutoPlanner(target.costs, None, known.acceptance)
     guessers.drafter.temper(known.tempering)
     cache = guessers.drafter.cache
-    cache.costs = CostCurve(known.draft_s)
+    cache.costs = CostCurve(known.draft_s, each_s=known.draft_each_s)
     if guessers.drafter.reads_along:
         cache.ratios_of_rows = ratios_of_rows(cache.costs)
     return AutoPlanner(target.costs, cache.costs, known.acceptance, cache.ratios_of_rows)

@@ -5,7 +5,7 @@ from dataclasses import astuple
 from typing import Any
 
 from specli.engine.acceptance import DRAWN_RATES, GREEDY_RATES, TRUE_RATES, Acceptance
-from specli.engine.costs import N_MAX, N_READ, CostCurve
+from specli.engine.costs import N_MAX, CostCurve
 from specli.engine.tempering import Tempering
 from specli.measurements import Measurements
 from specli.settings import SamplingSettings
@@ -38,6 +38,8 @@ class Learned:
             {
                 "target_s": target.known(),
                 "draft_s": draft.known() if draft else {},
+                "target_each_s": target.each_s,
+                "draft_each_s": draft.each_s if draft else 0.0,
                 "acceptance": dict(list(of_samplings.items())[-_N_SAMPLINGS:]),
             }
         )
@@ -45,6 +47,8 @@ class Learned:
     def _parse(self, held: Mapping[str, Any], rates: Sequence[float]) -> None:
         self.target_s = _seconds(held.get("target_s", {}))
         self.draft_s = _seconds(held.get("draft_s", {}))
+        self.target_each_s = _each(held.get("target_each_s", 0.0))
+        self.draft_each_s = _each(held.get("draft_each_s", 0.0))
         self._of_samplings: dict[str, Any] = dict(held.get("acceptance", {}))
         learned = self._of_samplings.pop(self._sampling, {})
         draft = Acceptance(rates, learned)
@@ -54,7 +58,13 @@ class Learned:
 
 def _seconds(held: Mapping[str, float]) -> dict[int, float]:
     known = {int(n): float(seconds) for n, seconds in held.items()}
-    sizes = set(known) <= {*range(1, N_MAX + 1), N_READ}
+    sizes = set(known) <= set(range(1, N_MAX + 1))
     if known and not (sizes and 1 in known and all(0.0 < s < 1e6 for s in known.values())):
         raise ValueError("these are no costs")
     return known
+
+
+def _each(held: float) -> float:
+    if not 0.0 <= float(held) < 1e6:
+        raise ValueError("that is no time")
+    return float(held)

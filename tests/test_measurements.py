@@ -9,7 +9,7 @@ from platformdirs import user_cache_path
 
 from specli.assemble import Pair, open_session
 from specli.engine.acceptance import DRAWN_RATES, N_BINS, Acceptance
-from specli.engine.costs import N_READ, CostCurve
+from specli.engine.costs import CostCurve
 from specli.engine.planner import AutoPlanner
 from specli.learned import Learned
 from specli.measurements import Measurements
@@ -149,9 +149,17 @@ def test_what_was_learned_of_a_draft_fades_with_each_session_that_does_not_ask_i
 def test_what_prompts_take_is_kept() -> None:
     target, draft = CostCurve({1: 1.0, 8: 2.0}, all_rows=True), CostCurve({1: 0.1, 8: 0.3})
     for curve in (target, draft):
-        curve.read(N_READ, 5.0)
+        curve.read(256, 5.0)
     Learned({}, SamplingSettings()).save(target, draft)
     again = Learned({}, SamplingSettings())
-    for held, curve in (again.target_s, target), (again.draft_s, draft):
-        assert CostCurve(held).at(N_READ) == pytest.approx(5.0)
-        assert CostCurve(held, all_rows=curve is target).at(64) == pytest.approx(curve.at(64))
+    assert again.target_each_s == pytest.approx(4.0 / 255)
+    assert again.draft_each_s == pytest.approx(4.9 / 255)
+    assert again.target_s == pytest.approx({1: 1.0, 8: 2.0})
+
+
+@pytest.mark.parametrize("each_s", [-1.0, float("nan"), 1e9, "x", None, [], {}])
+def test_nonsense_about_prompts_is_as_good_as_nothing(
+    each_s: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Measurements, "load", lambda self: {"draft_each_s": each_s})
+    assert Learned({}, SamplingSettings()).draft_each_s == 0.0

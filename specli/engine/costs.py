@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from specli.engine.types import Model
 
 N_MAX = 64
-N_READ = 256  # tokens of a batch in which a prompt is read
 # Tokens that a target decodes which prepares itself anew for each other number of them.
 WIDTHS = 1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64
 # What to measure first, each twice: the ends of what is mostly used; then between them and beyond.
@@ -33,6 +32,7 @@ _BLOCK = 4  # rows that kernels compute in about the time of fewer
 _ROW = 0.1  # of T(1): what a row of logits costs, where nothing is known of it
 _CORRECTION_GAIN = 0.2
 _FADE = 0.99
+_N_READ = 256  # tokens of a batch in which a prompt is read
 _READ_GAIN = 0.3  # of the last batch, in what is believed of the next one
 _ROWS = 1.2  # times as long takes a token in a large batch that returns a row of logits for each
 
@@ -54,22 +54,25 @@ class CostCurve:
     """
 
     def __init__(
-        self, measured: Mapping[int, float], switch_s: float = 0.0, *, all_rows: bool = False
+        self,
+        measured: Mapping[int, float],
+        switch_s: float = 0.0,
+        each_s: float = 0.0,
+        *,
+        all_rows: bool = False,
     ) -> None:
-        """measured: seconds of a decode of n tokens, for n = 1 at least, to N_MAX, and N_READ.
+        """measured: seconds of a decode of n tokens, for n = 1 at least, to N_MAX.
 
-        all_rows: whether decodes of up to N_MAX tokens return a row of logits for each of them.
-        Those of N_READ never do.
+        each_s: of a token more in a batch of a prompt; 0 where that is not known. all_rows: whether
+        decodes return a row of logits for each token, which batches of prompts never do.
         """
         self.switch_s = switch_s
         self._last = 0  # tokens of the last decode
         self._n_same = 0  # decodes of as many before it, in a row
         self._extra_s = 0.0  # what they took longer than T(n)
-        self._measured = {n: seconds for n, seconds in measured.items() if n <= N_MAX}
+        self.each_s = each_s
+        self._measured = dict(measured)
         self._rows = _ROWS if all_rows else 1.0
-        self._each_s = 0.0  # of a token more in a large batch; 0 where that is not known
-        if N_READ in measured:
-            self._each_s = max(0.0, measured[N_READ] - measured[1]) / (N_READ - 1)
         self._level = 0.0  # logarithms, this and the corrections
         self._base = self._new_base()
         self._corrections: dict[int, float] = {}
@@ -85,8 +88,8 @@ class CostCurve:
 
     def at(self, n: int) -> float:
         """Return T(n); beyond N_MAX of a batch that returns no rows, if that is known."""
-        if n > N_MAX and self._each_s:
-            return self.at(1) + (n - 1) * self._each_s
+        if n > N_MAX and self.each_s:
+            return self.at(1) + (n - 1) * self.each_s
         if n > N_MAX:
             return self.at(N_MAX) * n / N_MAX
         return float(self._base[n]) * exp(self._level + self._correction(n))
@@ -127,11 +130,11 @@ class CostCurve:
         if n <= N_MAX:
             return
         each_s = max((seconds - self.at(1)) / (n - 1), _LEAST_S)
-        believed_s = self._each_s or (self.at(N_MAX) - self.at(1)) / (N_MAX - 1) / self._rows
+        believed_s = self.each_s or (self.at(N_MAX) - self.at(1)) / (N_MAX - 1) / self._rows
         if each_s > _MISJUDGED * believed_s > 0.0:
             error = min(max(log(each_s / believed_s), -_CLIP), _CLIP)
             each_s = believed_s * exp(_READ_GAIN * error)
-        self._each_s = each_s
+        self.each_s = each_s
         for used in self._used:  # what was learned of these stays
             if used not in self._measured:
                 self._measured[used] = float(self._base[used]) * exp(self._corrections.pop(used))
@@ -154,16 +157,14 @@ class CostCurve:
 
     def known(self) -> dict[int, float]:
         """Return seconds by n for every n that was measured or used: what is worth keeping."""
-        known = {n: self.at(n) for n in sorted(self._measured.keys() | self._corrections.keys())}
-        if self._each_s:
-            known[N_READ] = self._measured[1] + (N_READ - 1) * self._each_s
-        return known
+        return {n: self.at(n) for n in sorted(self._measured.keys() | self._corrections.keys())}
 
     def _new_base(self) -> NDArray[np.float64]:
+        """Return T(0..N_MAX) at level 0, which goes on to what a prompt takes."""
         measured = dict(self._measured)
-        if self._each_s:
-            rows_s = (N_READ - 1) * self._each_s * self._rows / exp(self._level)
-            measured[N_READ] = max(measured[1] + rows_s, *measured.values())
+        if self.each_s:
+            read_s = measured[1] + (_N_READ - 1) * self.each_s * self._rows / exp(self._level)
+            measured[_N_READ] = max(read_s, *measured.values())
         return _interpolated(measured)
 
 
@@ -215,7 +216,7 @@ def measure_costs(
     known = {n: seconds for n, seconds in known.items() if seconds < _IMPOSSIBLE * n * first_s}
     timed = {1: first_s}  # warm or not
     warm = {} if model.prepares else dict(timed)
-    dear = _too_dear({n: seconds for n, seconds in known.items() if n <= N_MAX})
+    dear = _too_dear(known)
     likely = {n: seconds for n, seconds in known.items() if n not in dear}
     for n, is_warm in _to_measure(model.prepares, bool(known), dear):
         if n > min(model.n_batch, model.n_ctx):
@@ -244,9 +245,8 @@ def _moved(
     if not is_sure:
         most = median(logs) - log(_MISJUDGED)
         logs = [min(x, most) for x in logs]
-    at = [n for n in known if n <= N_MAX]
-    moved = {n: known[n] * exp(x) for n, x in zip(at, np.interp(at, again, logs), strict=True)}
-    return dict(known) | moved
+    at = list(known)
+    return {n: known[n] * exp(x) for n, x in zip(at, np.interp(at, again, logs), strict=True)}
 
 
 def _to_measure(prepares: bool, is_known: bool, dear: Sequence[int]) -> list[tuple[int, bool]]:

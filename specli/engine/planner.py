@@ -222,8 +222,7 @@ class AutoPlanner:
 
     def costs(self) -> Costs:
         """Return what it believes that decodes cost now."""
-        known = {n: seconds for n, seconds in self._target.known().items() if n <= N_MAX}
-        return Costs(known, self._draft.at(1) if self._draft else 0.0)
+        return Costs(self._target.known(), self._draft.at(1) if self._draft else 0.0)
 
     def _start(self) -> None:
         self._p = 1.0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specli.engine.costs import N_MAX, N_READ, WIDTHS, CostCurve, measure_costs, measure_switch
+from specli.engine.costs import N_MAX, WIDTHS, CostCurve, measure_costs, measure_switch
 from tests.fakes import Clock, FakeModel
 
 STEPS = {1: 1.0, 2: 1.9, 3: 2.5, 4: 2.1, 5: 2.8, 8: 3.4, 16: 4.7}
@@ -31,7 +31,7 @@ def test_one_measurement_is_enough_to_start() -> None:
 def test_what_a_prompt_takes_is_learned_from_prompts() -> None:
     curve = CostCurve(STEPS)
     curve.read(N_MAX, 0.1)  # no large batch
-    assert curve.at(N_READ) == pytest.approx(N_READ / N_MAX * curve.at(N_MAX))
+    assert curve.at(256) == pytest.approx(256 / N_MAX * curve.at(N_MAX))
     curve.read(200, 10.0)
     assert curve.at(200) == pytest.approx(10.0)
     assert curve.at(399) == pytest.approx(19.0)
@@ -41,7 +41,7 @@ def test_what_a_prompt_takes_is_learned_from_prompts() -> None:
     curve.read(100, 10_000.0)  # the machine slept
     assert curve.at(199) < 21.0
     assert all(curve.at(n) == pytest.approx(seconds) for n, seconds in STEPS.items())
-    again = CostCurve(curve.known())
+    again = CostCurve(curve.known(), each_s=curve.each_s)
     assert all(again.at(n) == pytest.approx(curve.at(n)) for n in (1, 5, 17, 64, 199))
 
 
@@ -66,14 +66,14 @@ def test_what_prompts_take_does_not_drift_from_start_to_start(times: float, cloc
     model = FakeModel(0)
     model.n_batch = 64
     clock.times(model, STEPS)
-    known = STEPS | {N_READ: 40.0}
+    known, each_s = STEPS, 0.15
     for _ in range(40):
-        curve = CostCurve(measure_costs(model, known, 20.0))
+        curve = CostCurve(measure_costs(model, known, 20.0), each_s=each_s)
         for _ in range(10):
             curve.observe(1, times)
             curve.observe(8, times * STEPS[8])
-        known = curve.known()
-    assert known[N_READ] == pytest.approx(40.0, rel=0.03)
+        known, each_s = curve.known(), curve.each_s
+    assert curve.at(256) == pytest.approx(255 * 0.15 + times, rel=0.03)
 
 
 def test_a_first_prompt_in_a_busy_moment_is_not_believed() -> None:
@@ -90,10 +90,11 @@ def test_what_prompts_take_does_not_move_what_sizes_take_that_were_used() -> Non
     curve.observe(12, 0.4)
     at = curve.at(12)
     for _ in range(9):
-        curve.read(N_READ, 3.2)
+        curve.read(256, 3.2)
     assert curve.at(12) == pytest.approx(at)
-    assert CostCurve(curve.known(), all_rows=True).at(64) == pytest.approx(curve.at(64), rel=0.02)
-    curve.read(N_READ, 0.1)
+    again = CostCurve(curve.known(), each_s=curve.each_s, all_rows=True)
+    assert again.at(64) == pytest.approx(curve.at(64), rel=0.02)
+    curve.read(256, 0.1)
     assert curve.at(64) > 0.99 * at  # never less than few tokens
 
 
