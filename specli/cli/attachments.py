@@ -8,18 +8,20 @@ from specli.errors import UsageError
 from specli.files import read_text
 
 
-def attached(paths: Sequence[Path]) -> str:
-    """Return files as fenced blocks with their names, "" for none.
-
-    Raises UsageError where one cannot be read, or is no text.
-    """
-    return "\n\n".join(_block(path) for path in paths)
+def read_attached(paths: Sequence[Path]) -> list[tuple[Path, str]]:
+    """Return files with what they hold. Raises UsageError where one is not to be read as text."""
+    return [(path, _text(path)) for path in paths]
 
 
-def _block(path: Path) -> str:
-    text = read_text(path, f"--file: {path}", pipes=True)
-    if "\0" in text:
-        raise UsageError(f"--file: {path} is no text: it holds a zero byte")
+def fenced(path: Path, text: str) -> str:
+    """Return a file as a fenced block with its name."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)  # nothing in the file closes it
     return f"{path}:\n{fence}\n{text.rstrip()}\n{fence}"
+
+
+def _text(path: Path) -> str:
+    text = read_text(path, f"--file: {path}", pipes=True)
+    if "\0" in text:
+        raise UsageError(f"--file: {path} is no text: it holds a zero byte")
+    return text

@@ -2,14 +2,14 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from specli.cli.attachments import attached
+from specli.cli.attachments import fenced, read_attached
 from specli.cli.options import ModelOptions, with_model_options
 from specli.cli.streams import file_or_stdout, say
 from specli.cli.structured import GrammarText, JsonSchema, check_complete
@@ -121,7 +121,7 @@ def _run_one(
     from specli.cli.session import load_session
     from specli.cli.tracing import traced
 
-    text = read_prompt(prompt, attached(files))
+    text = read_prompt(prompt, read_attached(files))
     check_trace(trace)
     if output is not None:
         if options.json:
@@ -183,15 +183,17 @@ def answer(ready: "Ready", options: ModelOptions, text: str, raw: bool) -> "Iter
     return answerer.reply([*system, Message("user", text)], options.max_tokens)
 
 
-def read_prompt(prompt: str | None, before: str = "") -> str:
-    """Join what comes before, the argument and stdin by blank lines. Raises UsageError if empty."""
+def read_prompt(prompt: str | None, files: Sequence[tuple[Path, str]] = ()) -> str:
+    """Join files, the argument and stdin by blank lines. Raises UsageError where all are empty."""
     piped = "" if sys.stdin is None or sys.stdin.isatty() else read_stdin()
-    text = "\n\n".join(part for part in (before, prompt or "", piped) if part.strip())
-    if not text:
+    asked = [part for part in (prompt or "", piped) if part.strip()]
+    if not asked and not any(text.strip() for _, text in files):
+        places = "the argument, stdin and --file" if files else "the argument and stdin"
         raise UsageError(
-            "no prompt: the argument and stdin are empty",
+            f"no prompt: {places} are empty",
             'specli run "Why is the sky blue?" asks once, specli chat holds a conversation',
         )
+    text = "\n\n".join([*(fenced(path, text) for path, text in files), *asked])
     check_text("the prompt", text)
     return text
 

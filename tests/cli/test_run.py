@@ -186,6 +186,17 @@ def test_bad_stdin(specli: Specli, tiny: Path, stdin: bytes, said: str) -> None:
     assert done.err.startswith(f"error: {said}")
 
 
+def test_files_that_hold_nothing_are_no_prompt(specli: Specli, tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_bytes(b" \n")
+    (tmp_path / "one.txt").write_bytes(b"one")
+    run = "run", "-t", tiny / "target.gguf", "-n", 3, "--file", tmp_path / "empty.txt"
+    done = specli(*run)
+    assert done.code == 2
+    assert done.err.startswith("error: no prompt: the argument, stdin and --file are empty\n")
+    assert specli(*run, "--file", tmp_path / "one.txt").code == 0
+    assert specli(*run, "why?").code == 0
+
+
 def test_the_context_filling_up_keeps_the_text_and_says_so(specli: Specli, tiny: Path) -> None:
     done = specli("run", "hello", "-t", tiny / "target.gguf", "--ctx", 64, "--temp", 0, "--json")
     *texts, end = (json.loads(line) for line in done.out.splitlines())
