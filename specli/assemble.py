@@ -13,14 +13,9 @@ from specli.backend.library import version
 from specli.chat import Answerer
 from specli.engine.acceptance import Acceptance
 from specli.engine.cache import Cache
+from specli.engine.calibration import measure_costs, measure_switch
 from specli.engine.constrained import ConstrainedLookup, ConstrainedSampler
-from specli.engine.costs import (
-    N_MAX,
-    CostCurve,
-    measure_costs,
-    measure_switch,
-    ratios_of_rows,
-)
+from specli.engine.costs import N_MAX, CostCurve, ratios_of_rows
 from specli.engine.decode import Decoder, never
 from specli.engine.drafters import NGRAM_SIZES, ModelDrafter, NgramDrafter
 from specli.engine.fixed import FixedPlanner

@@ -15,6 +15,7 @@ from specli.engine.types import Dist, Planner, Row, Rows, certain
 from specli.errors import CannotRewind
 
 ORDER = 2  # how many tokens of the past a fake model looks at
+STEPS = {1: 1.0, 2: 1.9, 3: 2.5, 4: 2.1, 5: 2.8, 8: 3.4, 16: 4.7}  # T(n), seconds, in odd steps
 
 
 class FakeModel:

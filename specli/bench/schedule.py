@@ -51,12 +51,13 @@ class Schedule:
         return list(dict.fromkeys(prompt.category for prompt in self.prompts))
 
 
-def contestants(drafts: Sequence[str], k: int | None, swept: bool) -> tuple[Contestant, ...]:
-    """Return plain decoding and, for each draft, k guesses a round; swept: also other numbers."""
+def contestants(
+    drafts: Sequence[str], k: int | None, ks: Sequence[int] = ()
+) -> tuple[Contestant, ...]:
+    """Return plain decoding and, for each draft, k guesses a round; ks: and auto and these."""
     found = [Contestant("plain", "plain", 0, "none")]
     for draft in drafts:
-        ks = [k, *((None, *SWEPT) if swept else ())]
-        for some in dict.fromkeys(ks):
+        for some in dict.fromkeys([k, *((None, *ks) if ks else ())]):
             name, group = ("auto", "auto") if some is None else (f"k={some}", "fixed")
             found.append(Contestant(name, group, some, draft))  # type: ignore[arg-type]
     return tuple(found)

@@ -13,7 +13,8 @@ from specli.bench.prompts import Prompt
 from specli.bench.records import Passes, Run, columns
 from specli.bench.schedule import Schedule, Speeds
 from specli.chat import Done, Message, Progress
-from specli.engine.costs import N_MAX, measure_costs
+from specli.engine.calibration import measure_costs
+from specli.engine.costs import N_MAX
 from specli.engine.types import Model, Round
 from specli.errors import Interrupted
 from specli.learned import Learned

@@ -46,6 +46,15 @@ def bench_pair(
             rich_help_panel=_PANEL,
         ),
     ] = False,
+    ks: Annotated[
+        str | None,
+        typer.Option(
+            "--ks",
+            metavar="K,K,...",
+            help="Compare these numbers of guesses in a round with auto.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None,
     temps: Annotated[
         str | None,
         typer.Option(
@@ -142,7 +151,7 @@ def bench_pair(
     from specli.cli.bench_run import run_bench
 
     wanted = Wanted(
-        *(quick, drafts, sweep_k, temps, categories, prompts, per_category, repeat, duration),
+        *(quick, drafts, sweep_k, ks, temps, categories, prompts, per_category, repeat, duration),
         *(out, save),
     )
     run_bench(options, wanted)

@@ -8,7 +8,7 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from specli.bench.prompts import Prompt, load_prompts
-from specli.bench.schedule import MAX_TOKENS, N_PROMPTS, N_REPEATS, QUICK_REPEATS
+from specli.bench.schedule import MAX_TOKENS, N_PROMPTS, N_REPEATS, QUICK_REPEATS, SWEPT
 from specli.bench.trial import SEED
 from specli.cli.choices import with_guesses
 from specli.cli.options import ModelOptions
@@ -16,7 +16,7 @@ from specli.config import pair_key
 from specli.errors import UsageError
 from specli.files import check_place, unwritable
 from specli.models.store import Located, is_path
-from specli.settings import SamplingSettings, Settings
+from specli.settings import MAX_DRAFT_TOKENS, SamplingSettings, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class Wanted:
     quick: bool
     drafts: str | None
     sweep_k: bool
+    ks: str | None
     temps: str | None
     categories: str | None
     prompts: Path | None
@@ -40,12 +41,13 @@ class Wanted:
 class Plan:
     """What was asked for. drafts: as run would be told; None for what run would take.
 
-    least_tokens: of an answer, as somebody asked for just these. repeats: None for as many as time
-    allows.
+    ks: guesses in a round, which auto is compared with. least_tokens: of an answer, as somebody
+    asked for just these. repeats: None for as many as time allows.
     """
 
     settings: Settings
     drafts: tuple[str | None, ...]
+    ks: tuple[int, ...]
     prompts: tuple[Prompt, ...]
     n_prompts: int
     temperatures: tuple[float, ...]
@@ -71,6 +73,7 @@ def checked(options: ModelOptions, wanted: Wanted) -> Plan:
     return Plan(
         settings=settings,
         drafts=_drafts(options, wanted.drafts),
+        ks=_ks(wanted),
         prompts=_prompts(wanted),
         n_prompts=wanted.per_category or all_of_them,
         temperatures=_temperatures(wanted.temps, options.temp),
@@ -142,6 +145,24 @@ def _drafts(options: ModelOptions, drafts: str | None) -> tuple[str | None, ...]
     if not found:
         raise UsageError("--drafts is empty", "name models, ngram and auto, with commas between")
     return found
+
+
+def _ks(wanted: Wanted) -> tuple[int, ...]:
+    if wanted.ks is None:
+        return SWEPT if wanted.sweep_k else ()
+    if wanted.sweep_k:
+        raise UsageError("--ks and --sweep-k exclude each other")
+    try:
+        found = [int(text) for text in names(wanted.ks)]
+    except ValueError:
+        found = []
+    if not found or not all(1 <= k <= MAX_DRAFT_TOKENS for k in found):
+        raise UsageError(
+            f"--ks is {wanted.ks or 'empty'}, numbers from 1 to {MAX_DRAFT_TOKENS} with commas"
+            " between are wanted",
+            "for example --ks 3,6",
+        )
+    return tuple(dict.fromkeys(found))
 
 
 def _prompts(wanted: Wanted) -> tuple[Prompt, ...]:

@@ -26,7 +26,8 @@ from specli.cli.waiting import Waiting
 from specli.config import PairChoice
 from specli.config_edit import save_pair
 from specli.derived import saves
-from specli.engine.costs import N_MAX, measure_switch
+from specli.engine.calibration import measure_switch
+from specli.engine.costs import N_MAX
 from specli.errors import Interrupted, PairError, SpecliError
 from specli.files import unwritable
 from specli.loaded import Models, load_models, reckon
@@ -159,7 +160,7 @@ class _Trial:
         prompts = fitting(plan.prompts, lengths, plan.max_tokens, bench.models.target.n_ctx)
         if left_out := [prompt.id for prompt in plan.prompts if prompt not in prompts]:
             say("warning", f"too long for the context, left out: {', '.join(left_out)}")
-        some = contestants(list(self.drafts), plan.settings.k, self.wanted.sweep_k)
+        some = contestants(list(self.drafts), plan.settings.k, plan.ks)
         prompts = chosen(prompts, plan.n_prompts)
         whole = Schedule(some, prompts, plan.temperatures, plan.max_tokens, plan.repeats)
         if not self.wanted.quick:

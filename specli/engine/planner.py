@@ -1,31 +1,22 @@
 """How many guesses to buy in a round, and from whom."""
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
 from specli.engine.acceptance import SUREST, Acceptance
 from specli.engine.along import Along
-from specli.engine.costs import N_MAX, WIDTHS, CostCurve
+from specli.engine.costs import N_MAX, CostCurve
 from specli.engine.guard import Guards
 from specli.engine.looks import Looks
-from specli.engine.plan import HORIZON, Plan, solve
+from specli.engine.plan import HORIZON
+from specli.engine.plans import Plans
 from specli.engine.reading import Reading
 from specli.engine.types import Choice, Costs, Guess, Round
-from specli.engine.widths import KEPT, Widths
 
-_HOST_ROUNDS = 10.0  # that the running mean of the host's time looks back on
-_N_FIRST = 6  # plans after which the first one's price is what it promises
 _CATCH_UP = 8.0  # rounds that pay for what a draft has to read before it can guess again
-_PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes 0.3 to 1.2 ms
-_FIRST_HORIZON = 16  # guesses that are planned for at least; more where a round had half as many
-_HORIZON_MEMORY = 0.9  # what is left of the most guesses of a round after each new one
-_MARGIN = 0.05  # by which guesses are reckoned dearer than they are believed to be
-_WIDE_MARGIN = 0.06  # by which a width with guesses has to promise more than none
 _AT_HAND = 8  # tokens that a draft may be behind, and still be asked before a text is copied
 _ALONE = 0.9  # probability from which on what is found needs no draft that agrees
 _BESIDE_GAIN = 0.2  # of the last guess that was made beside a decode, in what such a guess takes
@@ -34,17 +25,10 @@ _BESIDE_GAIN = 0.2  # of the last guess that was made beside a decode, in what s
 class AutoPlanner:
     """Maximise tokens per second, guess by guess, from what decodes cost and guesses are worth.
 
-    Time has a price, rate: the tokens that a second brings where rounds go as planned. A guess is
-    bought where the tokens that it and what may follow it are expected to bring exceed the price of
-    its time. That is a problem of optimal stopping, solved backwards over the number of guesses n
-    and the probability p that all of them are right, with
-    stop(n) = -rate (T(n + 1) + (n + 1) T_host) and
-    go(n, p) = -rate T_draft + E max(stop(n), p a + max(stop, go)(n + 1, p a)),
-    where a, the acceptance of the next guess, is known only once it is made. (A sure guess counts
-    for a little less than p a, as the next round would bring it as cheaply.) Where the target had
-    better decode as many tokens as before, that is solved for each width, rounds of fewer tokens
-    being padded to it. A width is left when what was missed by keeping it is worth the change, as
-    skis are bought when as much was paid to rent them (docs/adr/0023).
+    Time has a price: the tokens that a second brings where rounds go as planned. A guess is bought
+    where the tokens that it and what may follow it are expected to bring exceed the price of its
+    time; Plans says what they are. What the draft gave up or cannot know is left to others: Guards
+    stops what loses, Looks and Reading ration what does not pay yet.
     """
 
     def __init__(
@@ -63,26 +47,18 @@ class AutoPlanner:
         self._draft = draft
         self._along = Along(draft, ratios_of_rows) if draft and ratios_of_rows else None
         self._acceptance = acceptance
-        self._host_s = 0.0  # of a row: judging it, and guessing what it judges
+        self._plans = Plans(target, draft, acceptance)
         self._looks = Looks()
         self._reading = Reading()
         self._waits = False  # whether the draft does not read the prompt so far
         self._share = 0.0  # of plain decoding's time, that it is expected to save in this answer
-        self._since_plan_s = 0.0
-        self._longest = 0.0  # most guesses of the draft in a round, lately
         self._guards = Guards(draft is not None, target.switch_s > 0.0)
         self._seen: Guess | None = None  # the guess that was not kept
         self._is_asked = False  # whether the draft has guessed in this round
         self._last = 0  # the width of the last round
-        self._behind_s = 0.0  # what a draft's first guess costs more than others, spread out
         self._ahead_s = 0.0  # since the target began to decode, when it was last asked
         self._beside_s = 0.0  # of a guess that is made meanwhile
-        self._widths = Widths()
-        self._price = 1.0 / target.at(1)
         self._start()
-        for _ in range(_N_FIRST):
-            self._plan = self._best_plan()
-            self._price = self._plan.rate
 
     def begin_answer(self) -> None:
         """Start an answer: a draft that was of no use in the last one may be of use in this."""
@@ -99,7 +75,7 @@ class AutoPlanner:
         if self._target.switch_s > 0.0:
             return True
         if not self._waits:
-            self._share = self._expected_share()
+            self._share = self._plans.share()
         worth = n_left, self._target.at(1), self._share
         self._waits = not self._reading.pays(self._draft.at(n_unread), *worth)
         return not self._waits
@@ -110,12 +86,8 @@ class AutoPlanner:
         self._n_max = min(n_max, N_MAX - 1)
         self._guards.begin(self._target.at(1))
         self._start()
-        if self._since_plan_s >= _PLAN_S:
-            self._since_plan_s = 0.0
-            self._make_plan()
-        stop = self._plan.stop
-        if self._target.switch_s:
-            stop = stop - (self._plan.widths != self._last) * self._change()
+        self._plans.renew()
+        stop = self._plans.stop(self._last)
         self._stop: list[float] = stop.tolist()
         self._most = np.maximum.accumulate(stop[::-1])[::-1].tolist()  # of those from here on
 
@@ -137,14 +109,13 @@ class AutoPlanner:
             behind_s = 0.0
             if n_behind > 1:
                 behind_s = (self._draft.at(n_behind) - self._draft.at(1)) / _CATCH_UP
-            self._behind_s = self._behind_s if n else behind_s
+            if n == 0:
+                self._plans.behind_s = behind_s
             saved_s = self._along_s(n_behind)
-            go = self._plan.going_on(n, p) + self._price * (saved_s - behind_s)
+            go = self._plans.plan.going_on(n, p) + self._plans.price * (saved_s - behind_s)
             if go > best:
                 best, choice = go, _DRAFT
-            elif (
-                n == 0 and self._looks.is_due(self._loss_s() + behind_s) and self._may_pay(n_behind)
-            ):
+            elif n == 0 and self._is_look_due(self._draft, n_behind, behind_s):
                 self._is_look = True
                 return "draft"
         if found is not None and (n_behind is None or self._may_be_alone(found, n_behind, choice)):
@@ -165,7 +136,7 @@ class AutoPlanner:
         self._is_asked = True
         if self._along:
             self._along.observe(guess)
-        worth = self._plan.surest if guess.confidence >= SUREST else 1.0
+        worth = self._plans.plan.surest if guess.confidence >= SUREST else 1.0
         kept = self._is_look or p * a * worth + self._best(n + 1, p * a) > self._stop[n]
         if kept:
             self._advance(a)
@@ -199,18 +170,13 @@ class AutoPlanner:
 
     def width(self, n_tokens: int) -> int:
         """Return the width that is kept at present, or the next one where that is too small."""
-        return n_tokens if self._guards.is_plain else int(self._plan.widths[n_tokens - 1])
+        return n_tokens if self._guards.is_plain else int(self._plans.plan.widths[n_tokens - 1])
 
     def observe(self, done: Round) -> None:
         """Learn from a finished round."""
         self._last = self.width(done.n_drafted + 1)
-        seconds = done.draft_s + done.target_s + done.host_s
-        self._since_plan_s += seconds
-        n_of_draft = sum(guess.source == "draft" for guess in done.guesses)
-        self._longest = max(n_of_draft, self._longest * _HORIZON_MEMORY)
-        self._widths.observe()
+        self._plans.observe(done)
         self._guards.observe(done, self._target.at(1))
-        self._host_s += (done.host_s / (done.n_drafted + 1) - self._host_s) / _HOST_ROUNDS
         self._looks.observe(done, self._is_look, self._target.at(1))
         self._reading.observe(len(done.tokens))
         if self._waits and self._guards.may("draft"):
@@ -235,87 +201,11 @@ class AutoPlanner:
         self._p *= a
         self._path.append(self._p)
 
-    def _best_plan(self) -> Plan:
-        """Return the plan that is worth most at the present price."""
-        if not self._target.switch_s:
-            horizon = min(HORIZON, max(_FIRST_HORIZON, round(2.0 * self._longest)))
-            return self._solved(np.arange(1, N_MAX + 1), horizon, _MARGIN, stays_sure=True)
-        return max((self._of_width(width) for width in KEPT), key=self._value)
-
-    def _make_plan(self) -> None:
-        """Solve the stopping problem for the present costs and outlook.
-
-        At the rate that the last plan promised, as Dinkelbach 1967 finds the best one.
-        """
-        self._price = self._plan.rate
-        if not self._target.switch_s:
-            self._plan = self._best_plan()
-            return
-        self._plan = self._widths.next(self._plan, self._of_width, self._value, self._change())
-
-    def _of_width(self, least: int) -> Plan:
-        """Return the plan for rounds that are padded to a width."""
-        sizes = range(1, N_MAX + 1)
-        widths = [WIDTHS[bisect_left(WIDTHS, max(n, least))] for n in sizes]
-        plan = self._solved(np.array(widths), least - 1)
-        if least == 1:
-            plan.stop[0] *= 1.0 - _WIDE_MARGIN
-        return plan
-
-    def _solved(
-        self,
-        widths: NDArray[np.int_],
-        horizon: int,
-        margin: float = 0.0,
-        *,
-        stays_sure: bool = False,
-    ) -> Plan:
-        """Return the plan for some widths, guesses of the draft being bought up to the horizon.
-
-        stays_sure: reckon that a sure guess may as well be made in the next round, and is worth
-        less in this one.
-        """
-        seconds = self._target.seconds()[widths]
-        seconds[widths > widths[0]] += self._target.switch_s  # for the way back
-        stop = -self._price * (seconds + np.arange(1, N_MAX + 1) * self._host_s)
-        guess_s = self._draft.at(1) * (1.0 + margin) if self._draft else 0.0
-        outlook = self._acceptance["draft"].outlook() if self._draft else None
-        surest = 1.0
-        if outlook and stays_sure:
-            n = np.arange(1, N_MAX)  # what a token costs where all guesses are right, at best
-            least = float(np.min((self._price * n * guess_s - stop[1:]) / (n + 1)))
-            surest -= float(outlook[0][-1]) * max(0.0, 1.0 - least)
-        return solve(widths, stop, self._price, guess_s, outlook, horizon, surest)
-
-    def _change(self) -> float:
-        """Return what a decode of another number of tokens than the last costs, in tokens."""
-        return self._price * self._target.switch_s
-
-    def _value(self, plan: Plan) -> float:
-        """Return what a round is worth before its first guess."""
-        return max(float(plan.stop[0]), plan.go[0][-1] - self._price * self._behind_s)
-
-    def _expected_share(self) -> float:
-        """Return what share of plain decoding's time the draft is expected to save in an answer.
-
-        In some texts it is certain of nearly all, and nothing tells which before it has read one.
-        As many texts as guesses are taken for such: two of five at first, as measured.
-        """
-        assert self._draft
-        weights, rates = self._acceptance["draft"].outlook()
-        n = np.arange(N_MAX)  # guesses, of which it is certain
-        tokens = np.cumsum(rates[-1] ** n)
-        guesses_s = n * self._draft.at(1) * (1.0 + _MARGIN)
-        seconds = guesses_s + self._target.seconds()[n + 1] + (n + 1) * self._host_s
-        best, plain_s = float(np.max(tokens / seconds)), self._target.at(1)
-        usual, most = (max(0.0, 1.0 - 1.0 / (rate * plain_s)) for rate in (self._plan.rate, best))
-        return usual + float(weights[-1]) * max(0.0, most - usual)
-
     def _along_s(self, n_behind: int) -> float:
         """Return what its next guesses cost the draft less than others, for what it reads along."""
         assert self._draft
         if n_behind == 0:  # this one was read along
-            return self._draft.at(1) * (1.0 + _MARGIN)
+            return self._plans.guess_s()
         if not self._along or n_behind > _AT_HAND:
             return 0.0
         n_most = min(HORIZON, self._n_max) - len(self._path) - 1
@@ -337,7 +227,7 @@ class AutoPlanner:
         """Return the value of going on from n guesses in the best way."""
         if n >= min(HORIZON, self._n_max) or not self._guards.may("draft"):
             return self._stop[n]
-        return max(self._stop[n], self._plan.going_on(n, p))
+        return max(self._stop[n], self._plans.plan.going_on(n, p))
 
     def _run(self, n: int, p: float, a: float, wanted: float) -> float:
         """Return the value of a run of found guesses, or less than is wanted where it has less."""
@@ -347,25 +237,14 @@ class AutoPlanner:
         run = np.cumsum(reach) + self._stop[n + 1 : self._n_max + 1]
         return float(run.max())
 
-    def _loss_s(self) -> float:
-        """Return what a round with one guess of the draft is expected to lose."""
-        assert self._draft
-        extra_s = self._target.at(2) - self._target.at(1) + 2 * self._target.switch_s
-        cost_s = (self._draft.at(1) + extra_s) * (1.0 + _MARGIN)
-        return cost_s - self._acceptance["draft"].expected() / self._price
+    def _is_look_due(self, draft: CostCurve, n_behind: int, behind_s: float) -> bool:
+        """Say whether to ask a draft for a guess that is not expected to pay.
 
-    def _may_pay(self, n_behind: int) -> bool:
-        """Say whether the rest of the answer would pay for drafting if all guesses were right.
-
-        n_behind: tokens that the draft has to decode for its next guess.
+        n_behind: tokens that it has to decode for that. behind_s: what they cost, spread out.
         """
-        assert self._draft
-        costs = self._target.seconds()
-        n = np.arange(1, HORIZON)
-        extra_s = n * self._draft.at(1) + costs[2 : HORIZON + 1] - costs[1]
-        won = float(np.max((n - self._price * extra_s) / (n + 1)))  # of each token, in tokens
-        reading_s = self._draft.at(max(1, n_behind)) - self._draft.at(1)
-        return won * self._n_left > self._price * reading_s
+        reading_s = draft.at(max(1, n_behind)) - draft.at(1)
+        is_due = self._looks.is_due(self._plans.loss_s() + behind_s)
+        return is_due and self._plans.may_pay(reading_s, self._n_left)
 
 
 _STOP: Choice = "stop"

@@ -3,13 +3,13 @@
 import pytest
 
 from specli.bench.prompts import Prompt, load_prompts
-from specli.bench.schedule import Schedule, Speeds, chosen, contestants, fitted
+from specli.bench.schedule import SWEPT, Schedule, Speeds, chosen, contestants, fitted
 
 PROMPTS = tuple(Prompt(f"{c}-{i}", c, "...") for c in ("code", "story") for i in (1, 2, 3))
 
 
 def test_a_prompt_of_each_category_in_turn_and_orders_that_change() -> None:
-    schedule = Schedule(contestants(["d"], None, False), chosen(PROMPTS, 2), (0.0,), 9, 2)
+    schedule = Schedule(contestants(["d"], None), chosen(PROMPTS, 2), (0.0,), 9, 2)
     parts = list(schedule.parts())
     assert [p.prompt.id for p in parts[:4]] == ["code-1", "story-1", "code-2", "story-2"]
     assert [(p.repeat, p.contestants[0].name) for p in parts] == [
@@ -19,11 +19,11 @@ def test_a_prompt_of_each_category_in_turn_and_orders_that_change() -> None:
 
 
 def test_sweeps_take_every_draft() -> None:
-    found = contestants(["a", "ngram"], None, True)
+    found = contestants(["a", "ngram"], None, SWEPT)
     assert [c.name for c in found[:4]] == ["plain", "auto", "k=1", "k=2"]
     assert len(found) == 1 + 2 * 9
-    assert [c.name for c in contestants(["a"], 4, True)][:3] == ["plain", "k=4", "auto"]
-    assert [c.name for c in contestants(["a"], 4, False)] == ["plain", "k=4"]
+    assert [c.name for c in contestants(["a"], 4, [3])] == ["plain", "k=4", "auto", "k=3"]
+    assert [c.name for c in contestants(["a"], 4)] == ["plain", "k=4"]
 
 
 SPEEDS = Speeds(prompt_s=0.01, token_s=0.1, of_draft_s={"d": 0.01})
@@ -39,7 +39,7 @@ LENGTHS = dict.fromkeys((p.id for p in load_prompts()), 100)
     ],
 )
 def test_as_much_as_fits(budget_s: float, n_prompts: int, fit: int, max_tokens: int) -> None:
-    whole = Schedule(contestants(["d"], None, False), chosen(load_prompts(), 5), (0.0,), 128, 3)
+    whole = Schedule(contestants(["d"], None), chosen(load_prompts(), 5), (0.0,), 128, 3)
 
     def seconds(schedule: Schedule) -> float:
         return SPEEDS.seconds(schedule, LENGTHS)
@@ -53,12 +53,12 @@ def test_as_much_as_fits(budget_s: float, n_prompts: int, fit: int, max_tokens: 
 
 
 def test_what_was_asked_for_is_never_exceeded() -> None:
-    whole = Schedule(contestants(["d"], None, False), PROMPTS[:1], (0.0,), 5, 1)
+    whole = Schedule(contestants(["d"], None), PROMPTS[:1], (0.0,), 5, 1)
     assert fitted(whole, lambda _: 1.0, 100.0)[0] == whole
 
 
 def test_answers_are_as_long_as_they_were_wanted() -> None:
-    whole = Schedule(contestants(["d"], None, False), PROMPTS, (0.0,), 200, 3)
+    whole = Schedule(contestants(["d"], None), PROMPTS, (0.0,), 200, 3)
     smaller, said = fitted(whole, lambda s: SPEEDS.seconds(s, {**LENGTHS, **BOTH}), 1.0, 200)
     assert smaller.max_tokens == 200
     assert len(smaller.prompts) == 1

@@ -20,7 +20,7 @@ from specli.settings import SamplingSettings, Settings
 SETTINGS = Settings(seed=3, n_threads=1, n_ctx=512)
 COSTS, CHEAP = {1: 0.01, 64: 0.011}, {1: 1e-5, 64: 2e-5}  # so that auto guesses
 PROMPTS = Prompt("p", "code", "one two three one two"), Prompt("q", "chat", "hello there")
-PLAIN, AUTO = contestants(["draft"], None, swept=False)
+PLAIN, AUTO = contestants(["draft"], None)
 K3 = Contestant("k=3", "fixed", 3, "draft")
 
 

@@ -9,6 +9,6 @@ from tests.fakes import Clock
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Time that passes in decodes of fake models only."""
     made = Clock()
-    for module in ("cache", "decode", "costs"):
+    for module in ("cache", "calibration", "decode"):
         monkeypatch.setattr(f"specli.engine.{module}.time", made)
     return made
