@@ -13,7 +13,7 @@ from platformdirs import user_cache_path
 
 from specli.files import open_regular, write_whole
 
-_VERSION = 1  # of what the files hold; others are forgotten
+_VERSION = 2  # of what the files hold; others are forgotten
 
 
 class Measurements:

@@ -4,6 +4,7 @@ import json
 from dataclasses import astuple
 from pathlib import Path
 
+import numpy as np
 import pytest
 from platformdirs import user_cache_path
 
@@ -97,7 +98,7 @@ def test_costs_are_the_same_at_every_temperature_acceptance_is_not(
         {"target_s": {"1": 0.01, str(10**400): 5.0}},
         {"target_s": {"1": 0.01}, "draft_s": {"1": 0.01, "-3": 5.0}},
         {"target_s": 7, "draft_s": None},
-        {"acceptance": {"draft": {"logits": [1.0], "outlook": [1.0]}}},
+        {"acceptance": {"draft": {"judged": [1.0], "seen": [1.0]}}},
         {"acceptance": []},
     ],
     ids=str,
@@ -109,29 +110,57 @@ def test_nonsense_in_a_file_of_ours_is_measured_anew(
     run(tiny, "draft.gguf")
 
 
-SOUND = [1.0] * N_BINS
+SOUND: dict[str, object] = {
+    **{name: [1.0] * N_BINS for name in ("judged", "accepted", "seen")},
+    "bias": [0.0],
+}
 UNSOUND: list[object] = ["x", None, [1.0], [float("nan")] * N_BINS, {}, [10**400] * N_BINS]
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
-    ("logits", "outlook"),
+    "unsound",
     [
-        *((logits, SOUND) for logits in UNSOUND),
-        (SOUND, [1e308] * N_BINS),
-        (SOUND, [-1.0, *SOUND[1:]]),
-        (SOUND, [0.0] * N_BINS),
+        *({name: values} for name in SOUND for values in UNSOUND if values != [1.0]),
+        {"judged": [1.0]},
+        {"seen": [1e308] * N_BINS},
+        {"seen": [-1.0] * N_BINS},
+        {"seen": [0.0] * N_BINS},
+        {"accepted": [2.0] * N_BINS},
+        *({"bias": [bias]} for bias in (9.0, float("nan"), "x", None, 10**400)),
     ],
-    ids=lambda value: str(value)[:20],
+    ids=lambda value: str(value)[:30],
 )
 def test_nonsense_about_a_draft_is_as_good_as_nothing(
-    logits: object, outlook: object, monkeypatch: pytest.MonkeyPatch
+    unsound: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = {"logits": logits, "outlook": outlook}
     key = " ".join(map(str, astuple(SamplingSettings())))
-    monkeypatch.setattr(Measurements, "load", lambda self: {"acceptance": {key: held}})
+    held = {"acceptance": {key: SOUND | unsound}}
+    monkeypatch.setattr(Measurements, "load", lambda self: held)
     draft = Learned({}, SamplingSettings()).acceptance["draft"]
     assert draft.known() == Acceptance(DRAWN_RATES).known()
+
+
+def test_what_is_sound_of_a_draft_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = " ".join(map(str, astuple(SamplingSettings())))
+    monkeypatch.setattr(Measurements, "load", lambda self: {"acceptance": {key: SOUND}})
+    draft = Learned({}, SamplingSettings()).acceptance["draft"]
+    assert draft.known() != Acceptance(DRAWN_RATES).known()
+
+
+def test_the_end_of_a_text_says_little_of_the_next_one() -> None:
+    """A draft that is right in seven of ten guesses, and in all of a list at the end."""
+    draft, rng = Acceptance(DRAWN_RATES), np.random.default_rng(1)
+    for _ in range(600):
+        draft.observe(0.85, bool(rng.random() < 0.7))
+    for _ in range(100):
+        draft.observe(0.85, True)
+    assert draft.probability(0.85) > 0.95
+    again = Acceptance(DRAWN_RATES, draft.known())
+    assert 0.65 < again.probability(0.85) < 0.85
+    for _ in range(20):
+        again.observe(0.85, False)  # and yet another text is soon found out
+    assert again.probability(0.85) < 0.35
 
 
 def test_what_was_learned_of_a_draft_fades_with_each_session_that_does_not_ask_it() -> None:

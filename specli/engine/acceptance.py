@@ -21,20 +21,19 @@ DRAWN_RATES = (0.43, 0.51, 0.57, 0.64, 0.7, 0.8, 0.87, 0.96, 0.993, 0.999)
 _OUTLOOK = np.array([0.05, 0.07, 0.08, 0.08, 0.07, 0.07, 0.06, 0.06, 0.06, 0.4])
 _PRIOR_VOTES = 10.0  # guesses of a bin that its first rate is worth
 _OUTLOOK_VOTES = 20.0  # guesses that the first idea is worth of which bin comes
-_MEMORY = 0.97  # what is left of a bin's votes after each new one of them
-_SEEN_MEMORY = 0.99
-_LEAST_STEP = 0.05
+_MEMORY, _LASTING = 0.97, 0.996  # what is left of a bin's votes after each new one of them
+_SEEN_MEMORY, _SEEN_LASTING = 0.99, 0.999
+_LEAST_STEP, _LASTING_STEP = 0.05, 0.005  # of a guess's error, in the bias
 _MOST = 8.0  # logits: surer than that is nobody
 _MOST_WEIGHT = 1e6  # of a bin, in a file of ours
-_KEPT = 0.9  # of what was learned another time: the rest is what everyone begins with
+_KEPT = 0.9  # of what was learned another time
 
 
 class Acceptance:
     """Probability of acceptance by confidence, learned from every judged guess of one drafter.
 
-    Votes in bins, older ones counting less: texts differ in how often the same confidence is right.
-    Each bin begins with a rate, which moves with those of all others by one number, the bias: how
-    far off the rates are, in logits, which all guesses tell together.
+    Texts differ in how often the same confidence is right, so older guesses count less. What other
+    sessions begin with is learned apart, for longer: the end of a text says little of the next one.
     """
 
     def __init__(
@@ -42,37 +41,28 @@ class Acceptance:
     ) -> None:
         """rates: to begin with, of each bin. learned: what `known` returned another time.
 
-        What was learned counts for no more than what one begins with, and fades with each time: a
-        draft that was of no use is given another chance some day.
-
-        Raises ValueError, TypeError, KeyError or OverflowError where it is something else.
+        What was learned fades with each time: a draft that was of no use is given another chance
+        some day. Raises ValueError, TypeError, KeyError or OverflowError where it is something
+        else.
         """
-        self._judged = [0.0] * N_BINS
-        self._accepted = [0.0] * N_BINS
-        self._n_judged = 0
-        self._bias = 0.0
-        self._prior = [log(rate / (1.0 - rate)) for rate in rates]  # logits
-        self._seen = _OUTLOOK_VOTES * _OUTLOOK
+        self._lasting = _Votes(rates, _LASTING, _LASTING_STEP)
+        self._seen_lasting = _OUTLOOK_VOTES * _OUTLOOK
         if learned:
-            both = np.array([learned["logits"], learned["outlook"]], np.float64)
-            is_sound = both.shape == (2, N_BINS) and bool(np.isfinite(both).all())
-            if not is_sound or both[1].min() < 0.0 or not 0.0 < both[1].max() < _MOST_WEIGHT:
-                raise ValueError("these are no rates and weights of bins")
-            both[0] = np.clip(both[0], -_MOST, _MOST)
-            logits, outlook = _KEPT * both + (1.0 - _KEPT) * np.array([self._prior, _OUTLOOK])
-            self._prior = logits.tolist()
-            self._seen = _OUTLOOK_VOTES * outlook
+            self._seen_lasting = self._lasting.recall(learned)
+        known = [self._lasting.rate(at) for at in range(N_BINS)]
+        self._lately = _Votes(known, _MEMORY, _LEAST_STEP)
+        self._seen = _OUTLOOK_VOTES * self._seen_lasting / self._seen_lasting.sum()
 
     def probability(self, confidence: float) -> float:
         """Return how likely a guess is to be accepted."""
-        return self._rate(_bin(confidence))
+        return self._lately.rate(_bin(confidence))
 
     def outlook(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return how often confidences of each bin come, and their probabilities; (N_BINS,) each.
 
         The first sums to 1: it is what is known of a guess before it is made.
         """
-        rates = np.array([self._rate(at) for at in range(N_BINS)])
+        rates = np.array([self._lately.rate(at) for at in range(N_BINS)])
         return self._seen / self._seen.sum(), rates
 
     def expected(self) -> float:
@@ -82,31 +72,74 @@ class Acceptance:
 
     def observe(self, confidence: float, accepted: bool) -> None:
         """Learn from one guess that the target judged."""
-        at = _bin(confidence)
-        self._judged[at] = self._judged[at] * _MEMORY + 1.0
-        self._accepted[at] = self._accepted[at] * _MEMORY + accepted
-        self._n_judged += 1
-        step = max(_LEAST_STEP, 1.0 / (2.0 + self._n_judged / 4.0))
-        self._bias += step * (accepted - self._believed(at))
+        for votes in (self._lately, self._lasting):
+            votes.observe(_bin(confidence), accepted)
         self.see(confidence)
 
     def see(self, confidence: float) -> None:
         """Learn that a guess was so confident, though nobody judged it."""
+        at = _bin(confidence)
         self._seen *= _SEEN_MEMORY
-        self._seen[_bin(confidence)] += 1.0
+        self._seen[at] += 1.0
+        self._seen_lasting *= _SEEN_LASTING
+        self._seen_lasting[at] += 1.0
 
     def known(self) -> dict[str, list[float]]:
-        """Return the rates, as logits, and the outlook as plain data."""
-        weights, rates = self.outlook()
-        rates = np.clip(rates, 0.001, 0.9995)
-        return {
-            "logits": [round(float(logit), 3) for logit in np.log(rates / (1.0 - rates))],
-            "outlook": [round(float(weight), 4) for weight in weights],
-        }
+        """Return what other sessions may begin with, as plain data."""
+        seen = [round(float(weight), 3) for weight in self._seen_lasting]
+        return {**self._lasting.known(), "seen": seen}
 
-    def _rate(self, at: int) -> float:
-        prior = self._believed(at)
-        return (self._accepted[at] + _PRIOR_VOTES * prior) / (self._judged[at] + _PRIOR_VOTES)
+
+class _Votes:
+    """Rates of acceptance by bin: votes on top of first ideas.
+
+    These move by one number, the bias: how far off they are, in logits, which the guesses of all
+    bins tell together.
+    """
+
+    def __init__(self, rates: Sequence[float], memory: float, least_step: float) -> None:
+        """memory: what is left of a bin's votes after each new one of them. least_step: of bias."""
+        self._prior = [log(rate / (1.0 - rate)) for rate in rates]  # logits
+        self._memory, self._least_step = memory, least_step
+        self._judged = [0.0] * N_BINS
+        self._accepted = [0.0] * N_BINS
+        self._n_judged = 0.0
+        self._bias = 0.0
+
+    def rate(self, at: int) -> float:
+        """Return how likely a guess of a bin is to be accepted."""
+        prior = _PRIOR_VOTES * self._believed(at)
+        return (self._accepted[at] + prior) / (self._judged[at] + _PRIOR_VOTES)
+
+    def observe(self, at: int, accepted: bool) -> None:
+        """Learn from a guess of a bin."""
+        self._judged[at] = self._judged[at] * self._memory + 1.0
+        self._accepted[at] = self._accepted[at] * self._memory + accepted
+        self._n_judged += 1.0
+        step = max(self._least_step, 1.0 / (2.0 + self._n_judged / 4.0))
+        bias = self._bias + step * (accepted - self._believed(at))
+        self._bias = min(max(bias, -_MOST), _MOST)
+
+    def known(self) -> dict[str, list[float]]:
+        """Return it as plain data."""
+        columns = {"judged": self._judged, "accepted": self._accepted, "bias": [self._bias]}
+        return {name: [round(value, 3) for value in column] for name, column in columns.items()}
+
+    def recall(self, learned: Mapping[str, Sequence[float]]) -> NDArray[np.float64]:
+        """Take over what was known, and `seen`, which is returned; all of it fades. Raises."""
+        columns = [learned[name] for name in ("judged", "accepted", "seen")]
+        held, (bias,) = np.array(columns, np.float64), learned["bias"]
+        is_sound = held.shape == (3, N_BINS) and bool(np.isfinite(held).all())
+        if not is_sound or held.min() < 0.0 or held.max() >= _MOST_WEIGHT:
+            raise ValueError("these are no votes of bins")
+        judged, accepted, seen = _KEPT * held
+        if (accepted > judged).any() or not seen.any() or not -_MOST <= bias <= _MOST:
+            raise ValueError("these are no votes of bins")
+        self._judged, self._accepted = judged.tolist(), accepted.tolist()
+        self._n_judged = float(judged.sum())
+        self._bias = _KEPT * bias
+        found: NDArray[np.float64] = seen + (1.0 - _KEPT) * _OUTLOOK_VOTES * _OUTLOOK
+        return found
 
     def _believed(self, at: int) -> float:
         return 1.0 / (1.0 + exp(-self._prior[at] - self._bias))
