@@ -113,12 +113,39 @@ def seconds_of(
 
     believed: what the planner takes the costs for when it begins, where that is wrong.
     """
+    if k is not None:
+        return _seconds(trace, curves, FixedPlanner(k))
+    return _seconds(trace, curves, _auto(trace.temperature, believed or curves))
+
+
+def seconds_in_session(traces: Sequence[Trace], curves: Curves) -> list[float]:
+    """Return how long each answer takes with auto where one session gives them all, in order."""
+    auto = _auto(traces[0].temperature, curves)
+    return [_seconds(trace, curves, auto) for trace in traces]
+
+
+@dataclass(frozen=True, slots=True)
+class _Auto:
+    """What outlasts an answer: a planner, and the costs that it believes, which caches learn."""
+
+    target: CostCurve
+    draft: CostCurve
+    ratios: CostCurve
+    planner: AutoPlanner
+
+
+def _auto(temperature: float, believed: Curves) -> _Auto:
+    target, draft = CostCurve(believed.target_s), CostCurve(believed.draft_s)
+    ratios = ratios_of_rows(draft)
+    rates = DRAWN_RATES if temperature else GREEDY_RATES
+    acceptance = {"draft": Acceptance(rates), "ngram": Acceptance(TRUE_RATES, lasts=False)}
+    return _Auto(target, draft, ratios, AutoPlanner(target, draft, acceptance, ratios))
+
+
+def _seconds(trace: Trace, curves: Curves, how: _Auto | FixedPlanner) -> float:
     clock = Clock()
     prompt, answer, guesses = _renumbered(trace)
-    rates = DRAWN_RATES if trace.temperature else GREEDY_RATES
-    known = believed or curves
-    texts = answer, guesses, trace.confidences
-    decoder = _decoder(len(prompt), *texts, rates, curves, known, k, clock)
+    decoder = _decoder(len(prompt), answer, guesses, trace.confidences, curves, how, clock)
     with patch("time.perf_counter", clock):
         rounds = [e for e in decoder.generate(prompt, len(answer)) if isinstance(e, Round)]
     assert decoder.history[len(prompt) :] == answer
@@ -145,10 +172,8 @@ def _decoder(
     answer: Sequence[int],
     guesses: Sequence[int],
     confidences: Sequence[float],
-    rates: Sequence[float],
     curves: Curves,
-    believed: Curves,
-    k: int | None,
+    how: _Auto | FixedPlanner,
     clock: Clock,
 ) -> Decoder:
     """Put together what assemble puts together of real models."""
@@ -164,13 +189,10 @@ def _decoder(
         draft, LogitSampler(of_draft(GREEDY), n_vocab), n_vocab, rng, greedy=True
     )
     sampler = LogitSampler(GREEDY, n_vocab)
-    if k is not None:
-        return Decoder(target, drafter, None, FixedPlanner(k), sampler, (), rng)
-    target.costs, draft.costs = CostCurve(believed.target_s), CostCurve(believed.draft_s)
-    draft.ratios_of_rows = ratios_of_rows(draft.costs)
-    acceptance = {"draft": Acceptance(rates), "ngram": Acceptance(TRUE_RATES)}
-    planner = AutoPlanner(target.costs, draft.costs, acceptance, draft.ratios_of_rows)
-    return Decoder(target, drafter, NgramDrafter(), planner, sampler, (), rng)
+    if isinstance(how, FixedPlanner):
+        return Decoder(target, drafter, None, how, sampler, (), rng)
+    target.costs, draft.costs, draft.ratios_of_rows = how.target, how.draft, how.ratios
+    return Decoder(target, drafter, NgramDrafter(), how.planner, sampler, (), rng)
 
 
 def _rows(tokens: Sequence[int], confidences: Sequence[float], n_vocab: int) -> Rows:

@@ -53,7 +53,7 @@ class Learned:
         learned = self._of_samplings.pop(self._sampling, {})
         draft = Acceptance(rates, learned)
         self.tempering = Tempering(learned.get("temperature"))
-        self.acceptance = {"draft": draft, "ngram": Acceptance(TRUE_RATES)}
+        self.acceptance = {"draft": draft, "ngram": Acceptance(TRUE_RATES, lasts=False)}
 
 
 def _seconds(held: Mapping[str, float]) -> dict[int, float]:

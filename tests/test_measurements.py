@@ -9,7 +9,7 @@ import pytest
 from platformdirs import user_cache_path
 
 from specli.assemble import Pair, open_session
-from specli.engine.acceptance import DRAWN_RATES, N_BINS, Acceptance
+from specli.engine.acceptance import DRAWN_RATES, N_BINS, TRUE_RATES, Acceptance
 from specli.engine.costs import CostCurve
 from specli.engine.planner import AutoPlanner
 from specli.learned import Learned
@@ -111,8 +111,8 @@ def test_nonsense_in_a_file_of_ours_is_measured_anew(
 
 
 SOUND: dict[str, object] = {
-    **{name: [1.0] * N_BINS for name in ("judged", "accepted", "seen")},
-    "bias": [0.0],
+    **{name: [1.0] * N_BINS for name in ("logits", "outlook")},
+    "texts": [3.0],
 }
 UNSOUND: list[object] = ["x", None, [1.0], [float("nan")] * N_BINS, {}, [10**400] * N_BINS]
 
@@ -121,13 +121,10 @@ UNSOUND: list[object] = ["x", None, [1.0], [float("nan")] * N_BINS, {}, [10**400
 @pytest.mark.parametrize(
     "unsound",
     [
-        *({name: values} for name in SOUND for values in UNSOUND if values != [1.0]),
-        {"judged": [1.0]},
-        {"seen": [1e308] * N_BINS},
-        {"seen": [-1.0] * N_BINS},
-        {"seen": [0.0] * N_BINS},
-        {"accepted": [2.0] * N_BINS},
-        *({"bias": [bias]} for bias in (9.0, float("nan"), "x", None, 10**400)),
+        *({name: values} for name in ("logits", "outlook") for values in UNSOUND),
+        *({"outlook": values} for values in ([1e308] * N_BINS, [-1.0] * N_BINS, [0.0] * N_BINS)),
+        *({"texts": values} for values in UNSOUND if values != [1.0]),
+        *({"texts": [n]} for n in (-1.0, float("nan"), 1e9, "x", None, 10**400)),
     ],
     ids=lambda value: str(value)[:30],
 )
@@ -157,16 +154,45 @@ def test_the_end_of_a_text_says_little_of_the_next_one() -> None:
         draft.observe(0.85, True)
     assert draft.probability(0.85) > 0.95
     again = Acceptance(DRAWN_RATES, draft.known())
-    assert 0.65 < again.probability(0.85) < 0.85
-    for _ in range(20):
-        again.observe(0.85, False)  # and yet another text is soon found out
-    assert again.probability(0.85) < 0.35
+    draft.begin()
+    for other in (draft, again):
+        assert other.probability(0.85) == pytest.approx(0.78, abs=0.03)
+        for _ in range(20):
+            other.observe(0.85, False)  # and yet another text is soon found out
+        assert other.probability(0.85) < 0.35
+
+
+def test_what_is_learned_of_many_texts_is_their_mean_and_a_short_one_moves_it_little() -> None:
+    draft = Acceptance(DRAWN_RATES)
+    for i in range(30):
+        draft.begin()
+        for j in range(60):
+            draft.observe(0.85, j % 10 < (3 if i % 2 else 7))
+    draft.begin()
+    mean = draft.probability(0.85)
+    assert mean == pytest.approx(0.5, abs=0.06)
+    draft.observe(0.85, True)
+    draft.begin()
+    draft.begin()  # a text without guesses tells nothing
+    assert draft.probability(0.85) == pytest.approx(mean, abs=0.02)
+
+
+def test_what_does_not_last_begins_with_the_first_ideas() -> None:
+    found = Acceptance(TRUE_RATES, lasts=False)
+    first = found.probability(0.95)
+    for _ in range(60):
+        found.observe(0.95, False)
+    assert found.probability(0.95) < 0.2
+    found.begin()
+    assert found.probability(0.95) == first
 
 
 def test_what_was_learned_of_a_draft_fades_with_each_session_that_does_not_ask_it() -> None:
     typical, draft = Acceptance(DRAWN_RATES), Acceptance(DRAWN_RATES)
-    for _ in range(200):
-        draft.observe(0.3, False)
+    for _ in range(5):
+        draft.begin()
+        for _ in range(40):
+            draft.observe(0.9, False)
     rates = [draft.probability(0.9)]
     for _ in range(30):
         draft = Acceptance(DRAWN_RATES, draft.known())

@@ -21,37 +21,58 @@ DRAWN_RATES = (0.43, 0.51, 0.57, 0.64, 0.7, 0.8, 0.87, 0.96, 0.993, 0.999)
 _OUTLOOK = np.array([0.05, 0.07, 0.08, 0.08, 0.07, 0.07, 0.06, 0.06, 0.06, 0.4])
 _PRIOR_VOTES = 10.0  # guesses of a bin that its first rate is worth
 _OUTLOOK_VOTES = 20.0  # guesses that the first idea is worth of which bin comes
-_MEMORY, _LASTING = 0.97, 0.996  # what is left of a bin's votes after each new one of them
-_SEEN_MEMORY, _SEEN_LASTING = 0.99, 0.999
-_LEAST_STEP, _LASTING_STEP = 0.05, 0.005  # of a guess's error, in the bias
+_WHOLE_VOTES = 5.0  # the same of a whole text, in which few were made where they were of no use
+_MEMORY = 0.97  # what is left of a bin's votes after each new one of them
+_SEEN_MEMORY = 0.99
+_LEAST_STEP = 0.05  # of a guess's error, in the bias
+_PRIOR_TEXTS, _MOST_TEXTS = 2.0, 20.0  # that first ideas are worth; that what was learned is
 _MOST = 8.0  # logits: surer than that is nobody
 _MOST_WEIGHT = 1e6  # of a bin, in a file of ours
-_KEPT = 0.9  # of what was learned another time
+_KEPT = 0.9  # of what was learned another time: the rest is what everyone begins with
 
 
 class Acceptance:
     """Probability of acceptance by confidence, learned from every judged guess of one drafter.
 
-    Texts differ in how often the same confidence is right, so older guesses count less. What other
-    sessions begin with is learned apart, for longer: the end of a text says little of the next one.
+    Texts differ in how often the same confidence is right, so older guesses count less. What a text
+    begins with is the mean over those before it, each as a whole: the end of one says little of the
+    next.
     """
 
     def __init__(
-        self, rates: Sequence[float], learned: Mapping[str, Sequence[float]] | None = None
+        self,
+        rates: Sequence[float],
+        learned: Mapping[str, Sequence[float]] | None = None,
+        *,
+        lasts: bool = True,
     ) -> None:
         """rates: to begin with, of each bin. learned: what `known` returned another time.
 
-        What was learned fades with each time: a draft that was of no use is given another chance
-        some day. Raises ValueError, TypeError, KeyError or OverflowError where it is something
-        else.
+        lasts: whether what is learned of some texts says anything of others. What was learned fades
+        with each time: a draft that was of no use is given another chance some day. Raises
+        ValueError, TypeError, KeyError or OverflowError where it is something else.
         """
-        self._lasting = _Votes(rates, _LASTING, _LASTING_STEP)
-        self._seen_lasting = _OUTLOOK_VOTES * _OUTLOOK
+        self._lasts = lasts
+        self._lasting = np.array([[_logit(rate) for rate in rates], _OUTLOOK])
+        self._n_texts = 0.0
         if learned:
-            self._seen_lasting = self._lasting.recall(learned)
-        known = [self._lasting.rate(at) for at in range(N_BINS)]
-        self._lately = _Votes(known, _MEMORY, _LEAST_STEP)
-        self._seen = _OUTLOOK_VOTES * self._seen_lasting / self._seen_lasting.sum()
+            held = np.array([learned["logits"], learned["outlook"]], np.float64)
+            (n_texts,) = learned["texts"]
+            is_sound = held.shape == (2, N_BINS) and bool(np.isfinite(held).all())
+            if not is_sound or held[1].min() < 0.0 or not 0.0 < held[1].max() < _MOST_WEIGHT:
+                raise ValueError("these are no rates and weights of bins")
+            if not 0.0 <= n_texts <= _MOST_WEIGHT:
+                raise ValueError("that is no number of texts")
+            held = np.array([np.clip(held[0], -_MOST, _MOST), held[1] / held[1].sum()])
+            self._lasting = _KEPT * held + (1.0 - _KEPT) * self._lasting
+            self._n_texts = _KEPT * n_texts
+        self._start()
+
+    def begin(self) -> None:
+        """Begin a text."""
+        if self._lasts:
+            self._n_texts, self._lasting = self._learned()
+        self._start()
 
     def probability(self, confidence: float) -> float:
         """Return how likely a guess is to be accepted."""
@@ -62,8 +83,7 @@ class Acceptance:
 
         The first sums to 1: it is what is known of a guess before it is made.
         """
-        rates = np.array([self._lately.rate(at) for at in range(N_BINS)])
-        return self._seen / self._seen.sum(), rates
+        return self._seen / self._seen.sum(), self._lately.rates()
 
     def expected(self) -> float:
         """Return how likely a guess is to be accepted that was not made yet."""
@@ -72,7 +92,7 @@ class Acceptance:
 
     def observe(self, confidence: float, accepted: bool) -> None:
         """Learn from one guess that the target judged."""
-        for votes in (self._lately, self._lasting):
+        for votes in (self._lately, self._whole):
             votes.observe(_bin(confidence), accepted)
         self.see(confidence)
 
@@ -80,14 +100,35 @@ class Acceptance:
         """Learn that a guess was so confident, though nobody judged it."""
         at = _bin(confidence)
         self._seen *= _SEEN_MEMORY
-        self._seen[at] += 1.0
-        self._seen_lasting *= _SEEN_LASTING
-        self._seen_lasting[at] += 1.0
+        for seen in (self._seen, self._seen_whole):
+            seen[at] += 1.0
 
     def known(self) -> dict[str, list[float]]:
-        """Return what other sessions may begin with, as plain data."""
-        seen = [round(float(weight), 3) for weight in self._seen_lasting]
-        return {**self._lasting.known(), "seen": seen}
+        """Return what texts begin with, as logits, and of how many that was learned; plain data."""
+        n_texts, (logits, outlook) = self._learned()
+        return {
+            "logits": [round(float(logit), 3) for logit in logits],
+            "outlook": [round(float(weight), 4) for weight in outlook],
+            "texts": [round(n_texts, 2)],
+        }
+
+    def _start(self) -> None:
+        logits, outlook = self._lasting
+        self._lately = _Votes(logits, _MEMORY, _LEAST_STEP)
+        self._seen = _OUTLOOK_VOTES * outlook / outlook.sum()
+        self._whole = _Votes(logits, 1.0, 0.0)  # of the text
+        self._seen_whole = _WHOLE_VOTES * outlook / outlook.sum()
+
+    def _learned(self) -> tuple[float, NDArray[np.float64]]:
+        """Return how many texts there were, with this one, and what the next begins with."""
+        if self._seen_whole.sum() < _WHOLE_VOTES + 0.5:  # nobody was asked
+            return self._n_texts, self._lasting
+        logits = [_logit(rate) for rate in self._whole.rates()]
+        whole = np.array(
+            [np.clip(logits, -_MOST, _MOST), self._seen_whole / self._seen_whole.sum()]
+        )
+        n_texts = min(self._n_texts + 1.0, _MOST_TEXTS)
+        return n_texts, self._lasting + (whole - self._lasting) / (n_texts + _PRIOR_TEXTS)
 
 
 class _Votes:
@@ -97,13 +138,16 @@ class _Votes:
     bins tell together.
     """
 
-    def __init__(self, rates: Sequence[float], memory: float, least_step: float) -> None:
-        """memory: what is left of a bin's votes after each new one of them. least_step: of bias."""
-        self._prior = [log(rate / (1.0 - rate)) for rate in rates]  # logits
+    def __init__(self, prior: Sequence[float], memory: float, least_step: float) -> None:
+        """prior: logits. memory: what is left of a bin's votes after each new one of them.
+
+        least_step: of a guess's error, in the bias, once many were judged.
+        """
+        self._prior = [float(logit) for logit in prior]
         self._memory, self._least_step = memory, least_step
         self._judged = [0.0] * N_BINS
         self._accepted = [0.0] * N_BINS
-        self._n_judged = 0.0
+        self._n_judged = 0
         self._bias = 0.0
 
     def rate(self, at: int) -> float:
@@ -111,38 +155,25 @@ class _Votes:
         prior = _PRIOR_VOTES * self._believed(at)
         return (self._accepted[at] + prior) / (self._judged[at] + _PRIOR_VOTES)
 
+    def rates(self) -> NDArray[np.float64]:
+        """Return the rate of each bin, (N_BINS,)."""
+        return np.array([self.rate(at) for at in range(N_BINS)])
+
     def observe(self, at: int, accepted: bool) -> None:
         """Learn from a guess of a bin."""
         self._judged[at] = self._judged[at] * self._memory + 1.0
         self._accepted[at] = self._accepted[at] * self._memory + accepted
-        self._n_judged += 1.0
+        self._n_judged += 1
         step = max(self._least_step, 1.0 / (2.0 + self._n_judged / 4.0))
         bias = self._bias + step * (accepted - self._believed(at))
         self._bias = min(max(bias, -_MOST), _MOST)
 
-    def known(self) -> dict[str, list[float]]:
-        """Return it as plain data."""
-        columns = {"judged": self._judged, "accepted": self._accepted, "bias": [self._bias]}
-        return {name: [round(value, 3) for value in column] for name, column in columns.items()}
-
-    def recall(self, learned: Mapping[str, Sequence[float]]) -> NDArray[np.float64]:
-        """Take over what was known, and `seen`, which is returned; all of it fades. Raises."""
-        columns = [learned[name] for name in ("judged", "accepted", "seen")]
-        held, (bias,) = np.array(columns, np.float64), learned["bias"]
-        is_sound = held.shape == (3, N_BINS) and bool(np.isfinite(held).all())
-        if not is_sound or held.min() < 0.0 or held.max() >= _MOST_WEIGHT:
-            raise ValueError("these are no votes of bins")
-        judged, accepted, seen = _KEPT * held
-        if (accepted > judged).any() or not seen.any() or not -_MOST <= bias <= _MOST:
-            raise ValueError("these are no votes of bins")
-        self._judged, self._accepted = judged.tolist(), accepted.tolist()
-        self._n_judged = float(judged.sum())
-        self._bias = _KEPT * bias
-        found: NDArray[np.float64] = seen + (1.0 - _KEPT) * _OUTLOOK_VOTES * _OUTLOOK
-        return found
-
     def _believed(self, at: int) -> float:
         return 1.0 / (1.0 + exp(-self._prior[at] - self._bias))
+
+
+def _logit(rate: float) -> float:
+    return log(rate / (1.0 - rate))
 
 
 def _bin(confidence: float) -> int:

@@ -18,8 +18,12 @@ class Along:
         """Take the costs that `read_along` takes."""
         self._draft = draft
         self._ratios = ratios
-        self._agreement = Acceptance(TRUE_RATES)
+        self._agreement = Acceptance(TRUE_RATES, lasts=False)
         self.begin(None)
+
+    def begin_answer(self) -> None:
+        """Begin a text."""
+        self._agreement.begin()
 
     def begin(self, found: Guess | None) -> None:
         """Begin a guess. found: what the text itself suggests."""

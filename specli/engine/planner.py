@@ -62,6 +62,11 @@ class AutoPlanner:
 
     def begin_answer(self) -> None:
         """Start an answer: a draft that was of no use in the last one may be of use in this."""
+        for one in self._acceptance.values():
+            one.begin()
+        self._plans.begin()
+        if self._along:
+            self._along.begin_answer()
         self._looks.begin()
         self._reading.begin()
         self._waits = False

@@ -13,7 +13,7 @@ from specli.engine.types import Round
 from specli.engine.widths import KEPT, Widths
 
 _HOST_ROUNDS = 10.0  # that the running mean of the host's time looks back on
-_N_FIRST = 6  # plans after which the first one's price is what it promises
+_N_FIRST = 3  # plans after which the first one's price is what it promises
 _PLAN_S = 0.12  # seconds of rounds that plans serve: making one takes 0.3 to 1.2 ms
 _FIRST_HORIZON = 16  # guesses that are planned for at least; more where a round had half as many
 _HORIZON_MEMORY = 0.9  # what is left of the most guesses of a round after each new one
@@ -48,11 +48,15 @@ class Plans:
         self._draft = draft
         self._acceptance = acceptance
         self._widths = Widths()
-        self._since_s = 0.0  # since the plan was made
-        self._longest = 0.0  # most guesses of the draft in a round, lately
         self.host_s = 0.0
         self.behind_s = 0.0
-        self.price = 1.0 / target.at(1)
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a text: what the plan for the one before promised does not hold."""
+        self._since_s = 0.0  # since the plan was made
+        self._longest = 0.0  # most guesses of the draft in a round, lately
+        self.price = 1.0 / self._target.at(1)
         for _ in range(_N_FIRST):
             self.plan = self._best()
             self.price = self.plan.rate

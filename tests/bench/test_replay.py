@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scripts.replay import FOLDER, gains, load_curves, load_traces, table
-from scripts.virtual_time import Curves, Trace, least, seconds_of
+from scripts.virtual_time import Curves, Trace, least, seconds_in_session, seconds_of
 from specli.bench.contest import mean
 from specli.errors import UsageError
 
@@ -56,6 +56,15 @@ def test_answers_to_other_prompts_gain_too(temperature: float) -> None:
     assert len(numbers) == 5
     assert min(plain for plain, _, _ in numbers) >= 1.3
     assert mean(fixed for _, fixed, _ in numbers) >= 1.05
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_an_answer_is_not_slower_for_those_before_it(temperature: float) -> None:
+    """Other kinds of text, of which the last one says little."""
+    some = [trace for trace in (*TRACES, *OTHERS) if trace.temperature == temperature]
+    some.sort(key=lambda trace: trace.category)
+    alone = mean(seconds_of(trace, load_curves()[0], None) for trace in some)
+    assert mean(seconds_in_session(some, load_curves()[0])) <= 1.01 * alone
 
 
 # Edits and extraction gain even there.
