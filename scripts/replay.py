@@ -13,7 +13,7 @@ import numpy as np
 import typer
 
 from scripts.command import run
-from scripts.virtual_time import GREEDY, Curves, Trace, least, seconds_of
+from scripts.virtual_time import GREEDY, Curves, Trace, least, seconds_in_session, seconds_of
 from specli.backend.context import ContextSettings, LlamaContext
 from specli.backend.model import LlamaModel
 from specli.bench.contest import mean
@@ -69,6 +69,7 @@ def main(
             print(f"\n## {machine.name}, temperature {temperature:g}\n")
             some = [trace for trace in replayed if trace.temperature == temperature]
             print("\n".join(table(some, machine)))
+            print(f"\nall in one session: {in_session(some, machine):.3f} times as fast")
 
 
 def load_traces(path: Path = TRACES) -> list[Trace]:
@@ -135,6 +136,17 @@ def gains(traces: Sequence[Trace], curves: Curves) -> tuple[int, tuple[float, fl
     plain = mean(seconds_of(trace, curves, 0) for trace in traces)
     bound = mean(least(trace, curves) for trace in traces)
     return best, (plain / auto, fixed[best] / auto, bound / auto)
+
+
+def in_session(traces: Sequence[Trace], curves: Curves) -> float:
+    """Return how many times as fast auto is in one session as in one for each answer.
+
+    The answers come by their kinds.
+    """
+    order = sorted(traces, key=lambda trace: trace.category)
+    return mean(seconds_of(trace, curves, None) for trace in order) / mean(
+        seconds_in_session(order, curves)
+    )
 
 
 def recorded(
