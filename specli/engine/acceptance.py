@@ -25,18 +25,19 @@ _WHOLE_VOTES = 5.0  # the same of a whole text, in which few were made where the
 _MEMORY = 0.97  # what is left of a bin's votes after each new one of them
 _SEEN_MEMORY = 0.99
 _LEAST_STEP = 0.05  # of a guess's error, in the bias
-_PRIOR_TEXTS, _MOST_TEXTS = 2.0, 20.0  # that first ideas are worth; that what was learned is
+_PRIOR_TEXTS = 2.0  # that first ideas are worth
+_MOST_TEXTS = 20.0  # that count
 _MOST = 8.0  # logits: surer than that is nobody
 _MOST_WEIGHT = 1e6  # of a bin, in a file of ours
-_KEPT = 0.9  # of what was learned another time: the rest is what everyone begins with
+_KEPT = 0.85  # of the texts of which it was learned, from one session to the next
 
 
 class Acceptance:
     """Probability of acceptance by confidence, learned from every judged guess of one drafter.
 
     Texts differ in how often the same confidence is right, so older guesses count less. What a text
-    begins with is the mean over those before it, each as a whole: the end of one says little of the
-    next.
+    begins with is the mean of first ideas and of the texts before it, each as a whole: the end of
+    one says little of the next.
     """
 
     def __init__(
@@ -53,25 +54,24 @@ class Acceptance:
         ValueError, TypeError, KeyError or OverflowError where it is something else.
         """
         self._lasts = lasts
-        self._lasting = np.array([[_logit(rate) for rate in rates], _OUTLOOK])
-        self._n_texts = 0.0
+        self._first = np.array([[_logit(rate) for rate in rates], _OUTLOOK])
+        self._mean, self._n_texts = self._first, 0.0  # of so many texts, each as a whole
         if learned:
             held = np.array([learned["logits"], learned["outlook"]], np.float64)
             (n_texts,) = learned["texts"]
             is_sound = held.shape == (2, N_BINS) and bool(np.isfinite(held).all())
             if not is_sound or held[1].min() < 0.0 or not 0.0 < held[1].max() < _MOST_WEIGHT:
                 raise ValueError("these are no rates and weights of bins")
-            if not 0.0 <= n_texts <= _MOST_WEIGHT:
+            if not 0.0 <= n_texts <= _MOST_TEXTS:
                 raise ValueError("that is no number of texts")
-            held = np.array([np.clip(held[0], -_MOST, _MOST), held[1] / held[1].sum()])
-            self._lasting = _KEPT * held + (1.0 - _KEPT) * self._lasting
+            self._mean = np.array([np.clip(held[0], -_MOST, _MOST), held[1] / held[1].sum()])
             self._n_texts = _KEPT * n_texts
         self._start()
 
     def begin(self) -> None:
         """Begin a text."""
         if self._lasts:
-            self._n_texts, self._lasting = self._learned()
+            self._n_texts, self._mean = self._learned()
         self._start()
 
     def probability(self, confidence: float) -> float:
@@ -104,7 +104,7 @@ class Acceptance:
             seen[at] += 1.0
 
     def known(self) -> dict[str, list[float]]:
-        """Return what texts begin with, as logits, and of how many that was learned; plain data."""
+        """Return the mean of all texts, rates as logits, and how many there were; plain data."""
         n_texts, (logits, outlook) = self._learned()
         return {
             "logits": [round(float(logit), 3) for logit in logits],
@@ -113,22 +113,22 @@ class Acceptance:
         }
 
     def _start(self) -> None:
-        logits, outlook = self._lasting
+        n, n_first = self._n_texts, _PRIOR_TEXTS
+        logits, outlook = (n * self._mean + n_first * self._first) / (n + n_first)
         self._lately = _Votes(logits, _MEMORY, _LEAST_STEP)
         self._seen = _OUTLOOK_VOTES * outlook / outlook.sum()
-        self._whole = _Votes(logits, 1.0, 0.0)  # of the text
+        self._whole = _Votes(logits, 1.0, 0.0)
         self._seen_whole = _WHOLE_VOTES * outlook / outlook.sum()
 
     def _learned(self) -> tuple[float, NDArray[np.float64]]:
-        """Return how many texts there were, with this one, and what the next begins with."""
-        if self._seen_whole.sum() < _WHOLE_VOTES + 0.5:  # nobody was asked
-            return self._n_texts, self._lasting
+        """Return how many texts there were, with this one, and their mean."""
+        n_seen = self._seen_whole.sum()
+        if n_seen < _WHOLE_VOTES + 0.5:  # nobody was asked
+            return self._n_texts, self._mean
         logits = [_logit(rate) for rate in self._whole.rates()]
-        whole = np.array(
-            [np.clip(logits, -_MOST, _MOST), self._seen_whole / self._seen_whole.sum()]
-        )
-        n_texts = min(self._n_texts + 1.0, _MOST_TEXTS)
-        return n_texts, self._lasting + (whole - self._lasting) / (n_texts + _PRIOR_TEXTS)
+        whole = np.array([np.clip(logits, -_MOST, _MOST), self._seen_whole / n_seen])
+        mean = self._mean + (whole - self._mean) / (self._n_texts + 1.0)
+        return min(self._n_texts + 1.0, _MOST_TEXTS), mean
 
 
 class _Votes:

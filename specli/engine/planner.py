@@ -69,6 +69,7 @@ class AutoPlanner:
             self._along.begin_answer()
         self._looks.begin()
         self._reading.begin()
+        self._last = 0  # the prompt comes between
         self._waits = False
 
     def reads(self, n_unread: int, n_left: int) -> bool:

@@ -47,7 +47,6 @@ class Plans:
         self._target = target
         self._draft = draft
         self._acceptance = acceptance
-        self._widths = Widths()
         self.host_s = 0.0
         self.behind_s = 0.0
         self.begin()
@@ -56,6 +55,7 @@ class Plans:
         """Begin a text: what the plan for the one before promised does not hold."""
         self._since_s = 0.0  # since the plan was made
         self._longest = 0.0  # most guesses of the draft in a round, lately
+        self._widths = Widths()
         self.price = 1.0 / self._target.at(1)
         for _ in range(_N_FIRST):
             self.plan = self._best()
