@@ -24,8 +24,19 @@ from specli.files import check_place
 Weights: TypeAlias = NDArray[np.float32]
 Halves: TypeAlias = NDArray[np.uint16]  # BF16
 _BF16 = gguf.GGMLQuantizationType.BF16
+_CHANGED = (
+    gguf.Keys.General.ARCHITECTURE,
+    gguf.Keys.General.FILE_TYPE,
+    gguf.Keys.LLM.EMBEDDING_LENGTH,
+    gguf.Keys.LLM.FEED_FORWARD_LENGTH,
+    gguf.Keys.LLM.BLOCK_COUNT,
+    gguf.Keys.Attention.HEAD_COUNT,
+    gguf.Keys.Attention.HEAD_COUNT_KV,
+    gguf.Keys.Attention.KEY_LENGTH,
+    gguf.Keys.Attention.VALUE_LENGTH,
+    gguf.Keys.Attention.LAYERNORM_RMS_EPS,
+)
 _NORMS = "attn_norm", "ffn_norm", "output_norm"
-_KEPT = "context_length", "rope.freq_base", "rope.dimension_count"
 _NOISE = 0.02  # standard deviation of weights that meet zeros
 
 
@@ -101,7 +112,10 @@ def shape_of(reader: gguf.GGUFReader) -> Shape:
 
 def _value(reader: gguf.GGUFReader, key: str, default: Any = None) -> Any:
     field = reader.get_field(key)
-    return default if field is None else field.contents()
+    found = default if field is None else field.contents()
+    if not isinstance(found, str | int | float):
+        raise UsageError(f"the model has {found} under {key}, one value is wanted")
+    return found
 
 
 def places(small: Shape, wide: Shape, n_vocab: int) -> dict[str, Place]:
@@ -111,6 +125,9 @@ def places(small: Shape, wide: Shape, n_vocab: int) -> dict[str, Place]:
     real ones do, and meet zeros. Query heads stay with the KV head that they had. Raises
     UsageError where the wide shape has less of something.
     """
+    for shape in (small, wide):
+        if min(asdict(shape).values()) < 1 or shape.n_heads % shape.n_kv_heads:
+            raise UsageError(f"{shape}: no llama has it", "as many heads for each KV head")
     group, wide_group = small.n_heads // small.n_kv_heads, wide.n_heads // wide.n_kv_heads
     sizes = zip(asdict(small).values(), asdict(wide).values(), strict=True)
     if wide_group < group or any(many < few for few, many in sizes):
@@ -139,6 +156,8 @@ def places(small: Shape, wide: Shape, n_vocab: int) -> dict[str, Place]:
 def write(reader: gguf.GGUFReader, path: Path, small: Shape, wide: Shape) -> None:
     """Write the twin of a model, a tensor at a time. Raises UsageError."""
     held = {tensor.name: tensor for tensor in reader.tensors}
+    if "token_embd.weight" not in held:
+        raise UsageError("the model has no token_embd.weight")
     where = places(small, wide, int(held["token_embd.weight"].shape[1]))
     names = [*held, *_new_names(held, small, wide)]
     if unknown := [name for name in names if _kind(name) not in (*where, *_NORMS)]:
@@ -198,10 +217,9 @@ def _halves(weights: Weights) -> Halves:
 
 def _describe(reader: gguf.GGUFReader, writer: gguf.GGUFWriter, small: Shape, wide: Shape) -> None:
     """Copy what is said of a model, but for its shape."""
-    kept = {f"llama.{key}" for key in _KEPT}
-    left = "GGUF.", "general.architecture", "general.file_type", "llama."
+    changed = {key.format(arch="llama") for key in _CHANGED}
     for field in reader.fields.values():
-        if field.name in kept or not field.name.startswith(left):
+        if field.name not in changed and not field.name.startswith("GGUF."):
             sub_type = field.types[-1] if len(field.types) > 1 else None
             writer.add_key_value(field.name, field.contents(), field.types[0], sub_type)
     epsilon = _value(reader, "llama.attention.layer_norm_rms_epsilon")

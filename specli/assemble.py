@@ -123,7 +123,8 @@ class _Opened:
         """Make a session that takes the place of the one before."""
         self.keep_learned()
         models, pair = self._models, self._pair
-        learned = Learned(self._identity, settings.sampling)
+        goes_on = self._current is not None
+        learned = Learned(self._identity, settings.sampling, goes_on=goes_on)
 
         def know() -> Knowledge:
             draft = models.draft(pair.draft.path) if isinstance(pair.draft, Located) else None

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
 
-from specli.engine.acceptance import DRAWN_RATES, GREEDY_RATES, TRUE_RATES, Acceptance
+from specli.engine.acceptance import DRAWN_RATES, GREEDY_RATES, KEPT, TRUE_RATES, Acceptance
 from specli.engine.costs import N_MAX, CostCurve
 from specli.engine.tempering import Tempering
 from specli.measurements import Measurements
 from specli.settings import SamplingSettings
 
+_LEAST_S = 1e-9  # so long a decode takes at least
 _N_SAMPLINGS = 16  # of so many settings is kept how often guesses were right
 
 
@@ -20,8 +21,14 @@ class Learned:
     affair of the text: that is not kept.
     """
 
-    def __init__(self, identity: Mapping[str, Any], sampling: SamplingSettings) -> None:
-        """identity: all that costs depend on, beside the machine."""
+    def __init__(
+        self, identity: Mapping[str, Any], sampling: SamplingSettings, *, goes_on: bool = False
+    ) -> None:
+        """identity: all that costs depend on, beside the machine.
+
+        goes_on: whether this is the session that learned it; in another one it has faded.
+        """
+        self._kept = 1.0 if goes_on else KEPT
         self._file = Measurements(identity)
         self._sampling = " ".join(map(str, astuple(sampling)))
         rates = DRAWN_RATES if sampling.temperature else GREEDY_RATES
@@ -51,7 +58,7 @@ class Learned:
         self.draft_each_s = _each(held.get("draft_each_s", 0.0))
         self._of_samplings: dict[str, Any] = dict(held.get("acceptance", {}))
         learned = self._of_samplings.pop(self._sampling, {})
-        draft = Acceptance(rates, learned)
+        draft = Acceptance(rates, learned, kept=self._kept)
         self.tempering = Tempering(learned.get("temperature"))
         self.acceptance = {"draft": draft, "ngram": Acceptance(TRUE_RATES, lasts=False)}
 
@@ -59,7 +66,7 @@ class Learned:
 def _seconds(held: Mapping[str, float]) -> dict[int, float]:
     known = {int(n): float(seconds) for n, seconds in held.items()}
     sizes = set(known) <= set(range(1, N_MAX + 1))
-    if known and not (sizes and 1 in known and all(0.0 < s < 1e6 for s in known.values())):
+    if known and not (sizes and 1 in known and all(_LEAST_S <= s < 1e6 for s in known.values())):
         raise ValueError("these are no costs")
     return known
 

@@ -1,5 +1,6 @@
 """A model in a larger shape computes what it computed."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import gguf
@@ -39,3 +40,6 @@ def test_what_has_no_twin(tmp_path: Path) -> None:
     small = shape_of(gguf.GGUFReader(write_llama(tmp_path / "small.gguf")))
     with pytest.raises(UsageError, match="less of something"):
         places(WIDE, small, 320)
+    for n_kv_heads in (0, 5):
+        with pytest.raises(UsageError, match="no llama has it"):
+            places(small, replace(WIDE, n_kv_heads=n_kv_heads), 320)

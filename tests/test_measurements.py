@@ -93,6 +93,7 @@ def test_costs_are_the_same_at_every_temperature_acceptance_is_not(
         {"target_s": {"one": 1}},
         {"target_s": {"1": "x"}},
         {"target_s": {"1": -1.0}},
+        {"target_s": {"1": 5e-324, "2": 5e-324}},
         {"target_s": {"2": 0.5}},
         {"target_s": {"1": 10**400}},
         {"target_s": {"1": 0.01, str(10**400): 5.0}},
@@ -112,7 +113,7 @@ def test_nonsense_in_a_file_of_ours_is_measured_anew(
 
 SOUND: dict[str, object] = {
     **{name: [1.0] * N_BINS for name in ("logits", "outlook")},
-    "texts": [3.0],
+    "texts": [3.0, 3.0],
 }
 UNSOUND: list[object] = ["x", None, [1.0], [float("nan")] * N_BINS, {}, [10**400] * N_BINS]
 
@@ -123,8 +124,8 @@ UNSOUND: list[object] = ["x", None, [1.0], [float("nan")] * N_BINS, {}, [10**400
     [
         *({name: values} for name in ("logits", "outlook") for values in UNSOUND),
         *({"outlook": values} for values in ([1e308] * N_BINS, [-1.0] * N_BINS, [0.0] * N_BINS)),
-        *({"texts": values} for values in UNSOUND if values != [1.0]),
-        *({"texts": [n]} for n in (-1.0, float("nan"), 1e9, "x", None, 10**400)),
+        *({"texts": values} for values in UNSOUND),
+        *({"texts": [1.0, n]} for n in (-1.0, float("nan"), 1e9, "x", None, 10**400)),
     ],
     ids=lambda value: str(value)[:30],
 )
@@ -175,6 +176,34 @@ def test_what_is_learned_of_many_texts_is_their_mean_and_a_short_one_moves_it_li
     draft.begin()
     draft.begin()  # a text without guesses tells nothing
     assert draft.probability(0.85) == pytest.approx(mean, abs=0.02)
+
+
+def test_texts_of_few_guesses_do_not_keep_a_long_one_from_teaching() -> None:
+    draft = Acceptance(DRAWN_RATES)
+    for _ in range(25):
+        draft.begin()
+        draft.see(0.4)
+    for _ in range(6):
+        draft.begin()
+        for _ in range(300):
+            draft.observe(0.995, False)
+    draft.begin()
+    assert draft.expected() < 0.3
+
+
+def test_other_settings_in_a_session_forget_nothing() -> None:
+    sampling, curve = SamplingSettings(), CostCurve({1: 1.0})
+    learned = Learned({}, sampling)
+    for _ in range(60):
+        learned.acceptance["draft"].observe(0.85, False)
+    for _ in range(9):
+        learned.save(curve, None)
+        texts = learned.acceptance["draft"].known()["texts"]
+        rate = Learned({}, sampling, goes_on=True).acceptance["draft"].probability(0.85)
+        learned = Learned({}, sampling, goes_on=True)
+        assert learned.acceptance["draft"].known()["texts"] == texts
+        assert learned.acceptance["draft"].probability(0.85) == pytest.approx(rate, abs=0.001)
+    assert Learned({}, sampling).acceptance["draft"].known()["texts"][0] < texts[0]
 
 
 def test_what_does_not_last_begins_with_the_first_ideas() -> None:

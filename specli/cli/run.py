@@ -193,6 +193,9 @@ def read_prompt(prompt: str | None, files: Sequence[tuple[Path, str]] = ()) -> s
             f"no prompt: {places} are empty",
             'specli run "Why is the sky blue?" asks once, specli chat holds a conversation',
         )
+    for path, held in files:
+        if not held.strip():
+            say("warning", f"--file: {path} is empty")
     text = "\n\n".join([*(fenced(path, text) for path, text in files), *asked])
     check_text("the prompt", text)
     return text

@@ -26,10 +26,11 @@ _MEMORY = 0.97  # what is left of a bin's votes after each new one of them
 _SEEN_MEMORY = 0.99
 _LEAST_STEP = 0.05  # of a guess's error, in the bias
 _PRIOR_TEXTS = 2.0  # that first ideas are worth
-_MOST_TEXTS = 20.0  # that count
+_MOST_TEXTS = 12.0  # that count
+_HALF_TEXT = 3.0  # guesses of a text that make it count for half
 _MOST = 8.0  # logits: surer than that is nobody
 _MOST_WEIGHT = 1e6  # of a bin, in a file of ours
-_KEPT = 0.85  # of the texts of which it was learned, from one session to the next
+KEPT = 0.85  # of the texts of which it was learned, from one session to the next
 
 
 class Acceptance:
@@ -45,27 +46,29 @@ class Acceptance:
         rates: Sequence[float],
         learned: Mapping[str, Sequence[float]] | None = None,
         *,
+        kept: float = KEPT,
         lasts: bool = True,
     ) -> None:
         """rates: to begin with, of each bin. learned: what `known` returned another time.
 
-        lasts: whether what is learned of some texts says anything of others. What was learned fades
-        with each time: a draft that was of no use is given another chance some day. Raises
-        ValueError, TypeError, KeyError or OverflowError where it is something else.
+        kept: how much of that counts. It fades with each session: a draft that was of no use is
+        given another chance some day. lasts: whether what is learned of some texts says anything of
+        others. Raises ValueError, TypeError, KeyError or OverflowError where it is something else.
         """
         self._lasts = lasts
         self._first = np.array([[_logit(rate) for rate in rates], _OUTLOOK])
-        self._mean, self._n_texts = self._first, 0.0  # of so many texts, each as a whole
+        # The mean of texts, each as a whole, and how many told of rates and of the outlook.
+        self._mean, self._n_texts = self._first, np.zeros(2)
         if learned:
             held = np.array([learned["logits"], learned["outlook"]], np.float64)
-            (n_texts,) = learned["texts"]
+            n_texts = np.array(learned["texts"], np.float64)
             is_sound = held.shape == (2, N_BINS) and bool(np.isfinite(held).all())
             if not is_sound or held[1].min() < 0.0 or not 0.0 < held[1].max() < _MOST_WEIGHT:
                 raise ValueError("these are no rates and weights of bins")
-            if not 0.0 <= n_texts <= _MOST_TEXTS:
-                raise ValueError("that is no number of texts")
+            if n_texts.shape != (2,) or not ((n_texts >= 0.0) & (n_texts <= _MOST_TEXTS)).all():
+                raise ValueError("these are no numbers of texts")
             self._mean = np.array([np.clip(held[0], -_MOST, _MOST), held[1] / held[1].sum()])
-            self._n_texts = _KEPT * n_texts
+            self._n_texts = kept * n_texts
         self._start()
 
     def begin(self) -> None:
@@ -104,31 +107,33 @@ class Acceptance:
             seen[at] += 1.0
 
     def known(self) -> dict[str, list[float]]:
-        """Return the mean of all texts, rates as logits, and how many there were; plain data."""
+        """Return the mean of all texts, rates as logits, and how many told of them; plain data."""
         n_texts, (logits, outlook) = self._learned()
         return {
             "logits": [round(float(logit), 3) for logit in logits],
             "outlook": [round(float(weight), 4) for weight in outlook],
-            "texts": [round(n_texts, 2)],
+            "texts": [round(float(n), 2) for n in n_texts],
         }
 
     def _start(self) -> None:
-        n, n_first = self._n_texts, _PRIOR_TEXTS
+        n, n_first = self._n_texts[:, None], _PRIOR_TEXTS
         logits, outlook = (n * self._mean + n_first * self._first) / (n + n_first)
         self._lately = _Votes(logits, _MEMORY, _LEAST_STEP)
         self._seen = _OUTLOOK_VOTES * outlook / outlook.sum()
         self._whole = _Votes(logits, 1.0, 0.0)
         self._seen_whole = _WHOLE_VOTES * outlook / outlook.sum()
 
-    def _learned(self) -> tuple[float, NDArray[np.float64]]:
+    def _learned(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return how many texts there were, with this one, and their mean."""
-        n_seen = self._seen_whole.sum()
-        if n_seen < _WHOLE_VOTES + 0.5:  # nobody was asked
-            return self._n_texts, self._mean
         logits = [_logit(rate) for rate in self._whole.rates()]
-        whole = np.array([np.clip(logits, -_MOST, _MOST), self._seen_whole / n_seen])
-        mean = self._mean + (whole - self._mean) / (self._n_texts + 1.0)
-        return min(self._n_texts + 1.0, _MOST_TEXTS), mean
+        n_votes = self._seen_whole.sum()
+        whole = np.array([np.clip(logits, -_MOST, _MOST), self._seen_whole / n_votes])
+        n_guesses = np.array([self._whole.n_judged, n_votes - _WHOLE_VOTES])
+        share = n_guesses / (n_guesses + _HALF_TEXT)  # of a text
+        n_texts = self._n_texts + share
+        step = np.divide(share, n_texts, out=np.zeros(2), where=n_texts > 0.0)
+        mean = self._mean + (whole - self._mean) * step[:, None]
+        return np.minimum(n_texts, _MOST_TEXTS), mean
 
 
 class _Votes:
@@ -147,7 +152,7 @@ class _Votes:
         self._memory, self._least_step = memory, least_step
         self._judged = [0.0] * N_BINS
         self._accepted = [0.0] * N_BINS
-        self._n_judged = 0
+        self.n_judged = 0
         self._bias = 0.0
 
     def rate(self, at: int) -> float:
@@ -163,8 +168,8 @@ class _Votes:
         """Learn from a guess of a bin."""
         self._judged[at] = self._judged[at] * self._memory + 1.0
         self._accepted[at] = self._accepted[at] * self._memory + accepted
-        self._n_judged += 1
-        step = max(self._least_step, 1.0 / (2.0 + self._n_judged / 4.0))
+        self.n_judged += 1
+        step = max(self._least_step, 1.0 / (2.0 + self.n_judged / 4.0))
         bias = self._bias + step * (accepted - self._believed(at))
         self._bias = min(max(bias, -_MOST), _MOST)
 

@@ -194,7 +194,9 @@ def test_files_that_hold_nothing_are_no_prompt(specli: Specli, tiny: Path, tmp_p
     assert done.code == 2
     assert done.err.startswith("error: no prompt: the argument, stdin and --file are empty\n")
     assert specli(*run, "--file", tmp_path / "one.txt").code == 0
-    assert specli(*run, "why?").code == 0
+    done = specli(*run, "why?")
+    assert done.code == 0
+    assert f"warning: --file: {tmp_path / 'empty.txt'} is empty\n" in done.err
 
 
 def test_the_context_filling_up_keeps_the_text_and_says_so(specli: Specli, tiny: Path) -> None:
