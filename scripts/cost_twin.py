@@ -106,7 +106,7 @@ def shape_of(reader: gguf.GGUFReader) -> Shape:
         _value(reader, "llama.block_count"),
         n_heads,
         _value(reader, "llama.attention.head_count_kv", n_heads),
-        _value(reader, "llama.attention.key_length", width // n_heads),
+        _value(reader, "llama.attention.key_length", width // max(n_heads, 1)),
     )
 
 
