@@ -6,7 +6,6 @@ So a machine can be measured with a target of 15 GB that is made there, of a fil
 
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from math import prod
 from pathlib import Path
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from scripts.command import run
 from specli.errors import UsageError
-from specli.files import check_place
+from specli.files import check_place, partial_of, unwritable
 
 Weights: TypeAlias = NDArray[np.float32]
 Halves: TypeAlias = NDArray[np.uint16]  # BF16
@@ -74,7 +73,7 @@ def main(
     heads: Annotated[int, typer.Option()] = 64,
     kv_heads: Annotated[int, typer.Option()] = 16,
 ) -> None:
-    """Write a model that computes what another does, in a larger shape; at first that of 8B."""
+    """Write a model that computes what another does, in a larger shape, by default that of 8B."""
     try:
         reader = gguf.GGUFReader(model)
     except (OSError, ValueError) as error:
@@ -84,13 +83,14 @@ def main(
         raise UsageError(f"{twin}: exists already", "name another file")
     small = shape_of(reader)
     wide = Shape(width, ffn, layers, heads, kv_heads, small.head_size)
-    part = twin.with_name(f"{twin.name}.part")
+    partial = partial_of(twin)
     try:
-        write(reader, part, small, wide)
-        part.replace(twin)
+        write(reader, partial, small, wide)
+        partial.replace(twin)
+    except OSError as error:
+        raise unwritable(twin, error) from None
     finally:
-        with suppress(OSError):
-            part.unlink()
+        partial.unlink(missing_ok=True)
 
 
 def shape_of(reader: gguf.GGUFReader) -> Shape:

@@ -5,12 +5,11 @@ from dataclasses import astuple
 from typing import Any
 
 from specli.engine.acceptance import DRAWN_RATES, GREEDY_RATES, KEPT, TRUE_RATES, Acceptance
-from specli.engine.costs import N_MAX, CostCurve
+from specli.engine.costs import LEAST_S, N_MAX, CostCurve
 from specli.engine.tempering import Tempering
 from specli.measurements import Measurements
 from specli.settings import SamplingSettings
 
-_LEAST_S = 1e-9  # so long a decode takes at least
 _N_SAMPLINGS = 16  # of so many settings is kept how often guesses were right
 
 
@@ -66,7 +65,7 @@ class Learned:
 def _seconds(held: Mapping[str, float]) -> dict[int, float]:
     known = {int(n): float(seconds) for n, seconds in held.items()}
     sizes = set(known) <= set(range(1, N_MAX + 1))
-    if known and not (sizes and 1 in known and all(_LEAST_S <= s < 1e6 for s in known.values())):
+    if known and not (sizes and 1 in known and all(LEAST_S <= s < 1e6 for s in known.values())):
         raise ValueError("these are no costs")
     return known
 

@@ -17,7 +17,7 @@ N_NEW = 2
 _PRIOR_SLOPE = 0.1  # of T(1), for each more token, where nothing but T(1) is known
 _CLIP = 0.25  # of the logarithm: how much of a decode's error is believed
 MISJUDGED = 0.9  # of what was measured: what takes less was measured in a busy moment
-_LEAST_S = 1e-9
+LEAST_S = 1e-9  # so long a decode takes at least
 _LEVEL_GAIN = 0.2
 _BLOCK = 4  # rows that kernels compute in about the time of fewer
 _ROW = 0.1  # of T(1): what a row of logits costs, where nothing is known of it
@@ -92,7 +92,7 @@ class CostCurve:
         if seconds is None:
             self._n_same = N_NEW  # a change that was not seen is not taken for a cheap one
             return
-        if not 1 <= n <= N_MAX or seconds < _LEAST_S:
+        if not 1 <= n <= N_MAX or seconds < LEAST_S:
             return
         if self.switch_s and self._n_same < N_NEW:
             self._extra_s = seconds - self.at(n) + (self._extra_s if self._n_same else 0.0)
@@ -120,7 +120,7 @@ class CostCurve:
         """
         if n <= N_MAX:
             return
-        each_s = max((seconds - self.at(1)) / (n - 1), _LEAST_S)
+        each_s = max((seconds - self.at(1)) / (n - 1), LEAST_S)
         believed_s = self.each_s or (self.at(N_MAX) - self.at(1)) / (N_MAX - 1) / self._rows
         if each_s > MISJUDGED * believed_s > 0.0:
             error = min(max(log(each_s / believed_s), -_CLIP), _CLIP)

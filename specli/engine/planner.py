@@ -27,8 +27,8 @@ class AutoPlanner:
 
     Time has a price: the tokens that a second brings where rounds go as planned. A guess is bought
     where the tokens that it and what may follow it are expected to bring exceed the price of its
-    time; Plans says what they are. What the draft gave up or cannot know is left to others: Guards
-    stops what loses, Looks and Reading ration what does not pay yet.
+    time; Plans says what they are. Guards stops what loses whatever is believed of it, Looks and
+    Reading ration what does not pay yet.
     """
 
     def __init__(
