@@ -71,10 +71,11 @@ def fetch(
             with listening() as stopped:
                 for transfer in transfers:
                     transfer.thread.start()
-                while running := [t.thread for t in transfers if t.thread.is_alive()]:
-                    if stopped():
-                        break
+                running = [transfer.thread for transfer in transfers]
+                while running and not stopped():
                     running[0].join(_REPORT_S)
+                    # before the report, so that it has all that those had to tell which are done
+                    running = [t.thread for t in transfers if t.thread.is_alive()]
                     for transfer in transfers:
                         transfer.report(on_progress)
             if stopped():

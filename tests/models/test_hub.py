@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from threading import Event, Thread, current_thread
 from threading import enumerate as enumerate_threads
+from typing import Any
 
 import huggingface_hub
 import pytest
@@ -170,6 +172,32 @@ def test_another_process_that_fetches_it_is_waited_for(server: LoopbackHub) -> N
 
     fetch([A], on_progress)
     assert notes[0] == "another process is fetching it; waiting for that one"
+
+
+def test_what_is_noted_while_a_report_is_made_is_told(
+    server: LoopbackHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The download comes to its end, with a note, before it is looked at again."""
+    server.faults = Faults(no_hash=True)
+    ours: list[Thread] = []
+    looked_at, download = Event(), hub.download
+
+    def waiting(*args: Any) -> None:
+        ours.append(current_thread())
+        looked_at.wait(5)
+        download(*args)
+
+    monkeypatch.setattr(hub, "download", waiting)
+    notes: list[str] = []
+
+    def on_progress(progress: Progress) -> None:
+        notes.append(progress.note)
+        if ours:
+            looked_at.set()
+            ours[0].join()
+
+    fetch([A], on_progress)
+    assert "the hub tells no sha256 of it, so it was not checked" in notes
 
 
 def test_the_parts_of_a_split_model() -> None:
