@@ -17,8 +17,9 @@ from specli.errors import CannotRewind, DecodeError, Interrupted, ModelError
 # Most tokens in one decode of a prompt. A GPU gains from more; on a CPU it would cost memory only.
 N_BATCH_CPU, N_BATCH_GPU = 256, 512
 # So few tokens are decoded one by one on a GPU: a decode of the same shape as the last one finds
-# its graph ready. Of a draft on an H100 it takes 0.9 ms, and a change of shape costs 3 ms more.
-_SINGLY = 3
+# its graph ready. Of a draft on an H200 it takes 1.1 ms; a batch and the two decodes after it, of
+# which one is launched kernel by kernel and one is recorded, take 6 ms more than these two alone.
+_SINGLY = 6
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,4 +200,4 @@ def _check_file(path: Path) -> None:
     if not magic:
         raise ModelError(f"{path}: is empty, a GGUF file is wanted", "fetch it again")
     if magic != b"GGUF":
-        raise ModelError(f"{path}: is not a GGUF file (it begins with {magic!r})")
+        raise ModelError(f"{path}: is not a GGUF file (it begins with {repr(magic)[1:]})")

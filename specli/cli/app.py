@@ -3,7 +3,7 @@
 import errno
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -102,7 +102,7 @@ def _run() -> int:
             print(error, file=sys.stderr)
             return 2
         say("error", said_of(error))
-        say("hint", "--help shows the options of a command, with an example")
+        say("hint", _hint(error))
         return 2
     except ReaderGone:
         drop_stdout()
@@ -119,3 +119,12 @@ def _run() -> int:
         say("error", f"{type(error).__name__}: {error}")
         say("hint", "this is a bug in specli; SPECLI_DEBUG=1 shows where")
         return 1
+
+
+def _hint(error: Any) -> str:
+    """Return what to do where click refuses a command line."""
+    command = error.ctx.command if getattr(error, "ctx", None) else None
+    takes_prompt = command and any(option.name == "prompt" for option in command.params)
+    if takes_prompt and "extra argument" in error.format_message():
+        return 'a prompt of several words wants quotation marks: "why is the sky blue?"'
+    return "--help shows the options of a command, with an example"

@@ -29,10 +29,6 @@ from specli.text import human_size
 _POSITIONS = 12  # that are shown
 _WIDTH = 80
 _MANY_BITS = "F32", "F16", "Q8_0"  # of which a draft in four bits is much cheaper
-_HEAD: tuple[str, ...] = (
-    *("category", "plain/s", "spec/s", "ratio", "chance", "min-max"),
-    *("accepted", "tok/round", "k"),
-)
 
 
 def report(
@@ -51,7 +47,8 @@ def report(
     if advice is None:
         return ["No prompt was answered by plain and by speculative decoding: nothing to compare."]
     several = len({way.draft for way in ways(runs)}) > 1
-    said = [f"{setup.cpu}, {setup.n_threads} threads; target {setup.target.name}", ""]
+    where = f"{setup.cpu}, {setup.n_threads} threads; target {setup.target.name}"
+    said = [where if several else f"{where}; draft {advice.best.draft}", ""]
     for temperature in temperatures(runs):
         said += [f"temperature {temperature:g}", ""]
         said += [*_temperature(lines(runs, temperature), several, advice), ""]
@@ -77,7 +74,7 @@ def _temperature(some: Sequence[Line], several: bool, advice: Advice) -> list[st
     gains = {way: gain(line for line in some if line.way == way) for way in found}
     shown = first_way(some, advice)
     of_shown = [line for line in some if line.way == shown]
-    said = table([_HEAD, *map(_row, of_shown)])
+    said = table([_head(shown), *map(_row, of_shown)])
     said += ["", *_wrapped(f"{_name(shown, several)}: {verdict(of_shown)}")]
     if len(found) == 1:
         return said
@@ -97,6 +94,11 @@ def _temperature(some: Sequence[Line], several: bool, advice: Advice) -> list[st
             said.append(draft)
         said.append(line)
     return said
+
+
+def _head(way: Way) -> tuple[str, ...]:
+    speeds = "plain/s", f"{_name(way, several=False)}/s"
+    return ("category", *speeds, "ratio", "chance", "min-max", "accepted", "tok/round", "k")
 
 
 def _row(line: Line) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from specli.errors import UsageError
 from specli.files import check_place, unwritable
 from specli.models.store import Located, is_path
 from specli.settings import MAX_DRAFT_TOKENS, SamplingSettings, Settings
+from specli.text import shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,17 +153,15 @@ def _ks(wanted: Wanted) -> tuple[int, ...]:
         return SWEPT if wanted.sweep_k else ()
     if wanted.sweep_k:
         raise UsageError("--ks and --sweep-k exclude each other")
-    try:
-        found = [int(text) for text in names(wanted.ks)]
-    except ValueError:
-        found = []
-    if not found or not all(1 <= k <= MAX_DRAFT_TOKENS for k in found):
+    numbers = {str(k): k for k in range(1, MAX_DRAFT_TOKENS + 1)}
+    found = names(wanted.ks)
+    if not found or not all(text in numbers for text in found):
         raise UsageError(
-            f"--ks is {wanted.ks or 'empty'}, numbers from 1 to {MAX_DRAFT_TOKENS} with commas"
+            f"--ks is {_told(wanted.ks)}, numbers from 1 to {MAX_DRAFT_TOKENS} with commas"
             " between are wanted",
             "for example --ks 3,6",
         )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(numbers[text] for text in found))
 
 
 def _prompts(wanted: Wanted) -> tuple[Prompt, ...]:
@@ -185,7 +184,7 @@ def _temperatures(temps: str | None, temp: float) -> tuple[float, ...]:
         found = []
     if not found:
         raise UsageError(
-            f"--temps is {temps or 'empty'}, numbers with commas between are wanted",
+            f"--temps is {_told(temps or '')}, numbers with commas between are wanted",
             "for example --temps 0,1",
         )
     for temperature in found:
@@ -210,3 +209,8 @@ def _out(path: Path | None) -> Path:
 def names(text: str) -> list[str]:
     """Return what stands between the commas of an option."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _told(text: str) -> str:
+    """Return the text of an option as an error names it."""
+    return shortened(text, 60) or "empty"

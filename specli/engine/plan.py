@@ -1,6 +1,7 @@
 """What rounds of guesses are worth: a problem of optimal stopping, solved backwards."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ _N_STEPS = 32
 # How often confidences of each bin come, and their acceptance, (n_bins,) each.
 Outlook: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 _GRID = np.linspace(0.0, 1.0, _N_STEPS + 1)  # probabilities that all guesses so far are right
+_NEVER = [-inf] * len(_GRID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def solve(
     price: tokens that a second is worth. guess_s: seconds that a guess takes. outlook: None
     where no model guesses. surest: what a right guess of the last bin is worth, in tokens.
     """
-    go = np.full((HORIZON + 1, len(_GRID)), -np.inf)
+    go = [_NEVER] * (HORIZON + 1)
     n_right = np.zeros(len(_GRID))  # guesses that will be right, beyond those so far
     worth = np.zeros(len(_GRID))  # of those
     if outlook is not None:
@@ -63,14 +65,15 @@ def solve(
         following = np.full(len(_GRID), stop[horizon])
         for n in range(horizon - 1, -1, -1):
             values = won + np.interp(at, _GRID, following)
-            go[n] = weights @ np.maximum(values, stop[n]) - price * guess_s
-            is_kept, goes_on = values > stop[n], go[n] > stop[n]
+            going = weights @ np.maximum(values, stop[n]) - price * guess_s
+            go[n] = going.tolist()
+            is_kept, goes_on = values > stop[n], going > stop[n]
             n_kept = weights @ (is_kept * (at + np.interp(at, _GRID, n_right)))
             kept = n_kept
             if surest != 1.0:  # else it is the same, and time
                 kept = weights @ (is_kept * (won + np.interp(at, _GRID, worth)))
             n_right, worth = goes_on * n_kept, goes_on * kept
-            following = np.maximum(go[n], stop[n])
-    value = max(float(stop[0]), float(go[0][-1]))
+            following = np.maximum(going, stop[n])
+    value = max(float(stop[0]), go[0][-1])
     rate = price * (1.0 + n_right[-1]) / (worth[-1] - value)
-    return Plan(widths, stop, go.tolist(), float(rate), surest)
+    return Plan(widths, stop, go, float(rate), surest)

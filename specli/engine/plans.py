@@ -1,6 +1,5 @@
 """The plan that rounds go by, made anew as costs and guesses turn out."""
 
-from bisect import bisect_left
 from collections.abc import Mapping
 
 import numpy as np
@@ -19,6 +18,7 @@ _FIRST_HORIZON = 16  # guesses that are planned for at least; more where a round
 _HORIZON_MEMORY = 0.9  # what is left of the most guesses of a round after each new one
 _MARGIN = 0.05  # by which guesses are reckoned dearer than they are believed to be
 _WIDE_MARGIN = 0.06  # by which a width with guesses has to promise more than none
+_WIDTHS = np.array(WIDTHS)
 
 
 class Plans:
@@ -133,10 +133,10 @@ class Plans:
 
     def _of_width(self, least: int) -> Plan:
         """Return the plan for rounds that are padded to a width."""
-        sizes = range(1, N_MAX + 1)
-        widths = [WIDTHS[bisect_left(WIDTHS, max(n, least))] for n in sizes]
+        wanted = np.maximum(np.arange(1, N_MAX + 1), least)
+        widths = _WIDTHS[np.searchsorted(_WIDTHS, wanted)]
         guess_s = self._draft.at(1) if self._draft else 0.0
-        plan = self._solved(np.array(widths), least - 1, guess_s)
+        plan = self._solved(widths, least - 1, guess_s)
         if least == 1:
             plan.stop[0] *= 1.0 - _WIDE_MARGIN
         return plan

@@ -42,7 +42,7 @@ def test_on_a_gpu_few_tokens_are_decoded_one_by_one(
     """A decode of another shape than the last one is dear there."""
     with context(tiny / "target.gguf") as singly, context(tiny / "target.gguf") as at_once:
         monkeypatch.setattr(singly, "_on_gpu", True)
-        for n in (1, 2, 3, 4):
+        for n in (1, 2, 6, 7):
             rows = singly.decode(TEXT[:n], 1)
             np.testing.assert_allclose(rows, at_once.decode(TEXT[:n], 1), atol=0.01)
             assert singly.length == at_once.length

@@ -53,6 +53,8 @@ def test_the_answer_on_the_screen_and_the_records(
     for said in ("temperature 0\n", "temperature 1\n", "code", "chat", "time of auto: draft"):
         assert said in done.out
     lines = [line for line in done.out.splitlines() if ": specli " not in line]  # commands
+    assert lines[0].endswith("; target target.gguf; draft draft")
+    assert lines[4].startswith("category  plain/s  auto/s  ratio")
     assert max(map(len, lines)) <= 80
     assert done.err == f"records: {tmp_path / 'r.jsonl'}\n"
     found = records(tmp_path)
@@ -301,6 +303,9 @@ BAD = [
     (["--ks", "3,many"], 2, "--ks is 3,many, numbers from 1 to 64 with commas between are wanted"),
     (["--ks", "0"], 2, "--ks is 0"),
     (["--ks", ","], 2, "--ks is ,"),
+    (["--ks", "3,\u0663"], 2, "--ks is 3,\u0663, numbers from 1 to 64"),
+    (["--ks", "1_0"], 2, "--ks is 1_0, numbers from 1 to 64"),
+    (["--ks", "9" * 5000], 2, f"--ks is {'9' * 56} ..., numbers from 1 to 64"),
     (["--ks", "3", "--sweep-k"], 2, "--ks and --sweep-k exclude each other"),
     (["--categories", "poems"], 2, "no prompt is of poems"),
     (["--categories", ","], 2, "no prompt is of none"),

@@ -120,6 +120,14 @@ def test_speculation_that_cannot_be_is_explained(specli: Specli, tiny: Path) -> 
     assert "speculation off (recurrent cannot drop" in done.err
 
 
+def test_a_prompt_without_quotation_marks(specli: Specli) -> None:
+    done = specli("run", "why", "is", "it")
+    assert done.code == 2
+    assert done.err.splitlines()[1].startswith("hint: a prompt of several words wants quotation")
+    done = specli("doctor", "why", "is", "it")
+    assert done.err.splitlines()[1].startswith("hint: --help shows the options")
+
+
 BAD = [
     (["-t", "{tiny}/missing.gguf"], 3, "no such file"),
     (["-t", "{tiny}"], 3, "is a directory"),
