@@ -18,7 +18,7 @@ from specli.errors import CannotRewind, DecodeError, Interrupted, ModelError
 N_BATCH_CPU, N_BATCH_GPU = 256, 512
 # So few tokens are decoded one by one on a GPU: a decode of the same shape as the last one finds
 # its graph ready. Of a draft on an H200 it takes 1.1 ms; a batch and the two decodes after it, of
-# which one is launched kernel by kernel and one is recorded, take 6 ms more than these two alone.
+# which one is launched kernel by kernel and one is recorded, take 6.5 ms more than the two alone.
 _SINGLY = 6
 
 

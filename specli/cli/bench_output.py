@@ -47,8 +47,8 @@ def report(
     if advice is None:
         return ["No prompt was answered by plain and by speculative decoding: nothing to compare."]
     several = len({way.draft for way in ways(runs)}) > 1
-    where = f"{setup.cpu}, {setup.n_threads} threads; target {setup.target.name}"
-    said = [where if several else f"{where}; draft {advice.best.draft}", ""]
+    said = [f"{setup.cpu}, {setup.n_threads} threads; target {setup.target.name}"]
+    said += [""] if several else [f"draft {advice.best.draft}", ""]
     for temperature in temperatures(runs):
         said += [f"temperature {temperature:g}", ""]
         said += [*_temperature(lines(runs, temperature), several, advice), ""]

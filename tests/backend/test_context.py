@@ -1,6 +1,6 @@
 """One KV sequence of llama.cpp: rows, rewinding, limits, interruption."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -42,8 +42,17 @@ def test_on_a_gpu_few_tokens_are_decoded_one_by_one(
     """A decode of another shape than the last one is dear there."""
     with context(tiny / "target.gguf") as singly, context(tiny / "target.gguf") as at_once:
         monkeypatch.setattr(singly, "_on_gpu", True)
-        for n in (1, 2, 6, 7):
+        start, sizes = singly.start, list[int]()
+
+        def noted(tokens: Sequence[int], n_rows: int) -> None:
+            sizes.append(len(tokens))
+            start(tokens, n_rows)
+
+        monkeypatch.setattr(singly, "start", noted)
+        for n, wanted in ((1, [1]), (2, [1] * 2), (6, [1] * 6), (7, [7])):
+            sizes.clear()
             rows = singly.decode(TEXT[:n], 1)
+            assert sizes == wanted
             np.testing.assert_allclose(rows, at_once.decode(TEXT[:n], 1), atol=0.01)
             assert singly.length == at_once.length
         assert singly.decode(TEXT[:2], 2).shape == (2, 320)

@@ -53,8 +53,9 @@ def test_the_answer_on_the_screen_and_the_records(
     for said in ("temperature 0\n", "temperature 1\n", "code", "chat", "time of auto: draft"):
         assert said in done.out
     lines = [line for line in done.out.splitlines() if ": specli " not in line]  # commands
-    assert lines[0].endswith("; target target.gguf; draft draft")
-    assert lines[4].startswith("category  plain/s  auto/s  ratio")
+    assert lines[0].endswith("; target target.gguf")
+    assert lines[1] == "draft draft"
+    assert lines[5].startswith("category  plain/s  auto/s  ratio")
     assert max(map(len, lines)) <= 80
     assert done.err == f"records: {tmp_path / 'r.jsonl'}\n"
     found = records(tmp_path)
