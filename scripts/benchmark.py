@@ -47,6 +47,14 @@ def main(
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each on each prompt.")] = 1,
     seed: Annotated[int, typer.Option(min=0)] = 1,
     full: Annotated[bool, typer.Option("--full", help="All settings answer all prompts.")] = False,
+    abreast: Annotated[
+        bool,
+        typer.Option(
+            "--abreast",
+            help="Our own contestants answer each prompt side by side, some tokens in turn: a "
+            "neighbour slows all alike. Each has models of its own in memory.",
+        ),
+    ] = False,
     out: Annotated[
         Path, typer.Option(help="The records; what stands in them is not run again.")
     ] = ROOT / "docs/benchmarks/benchmark.jsonl",
@@ -71,6 +79,7 @@ def main(
         repeats=repeats,
         seed=seed,
         full=full,
+        abreast=abreast,
     )
     unknown = set(chosen) - {prompt.category for prompt in plan.prompts}
     if unknown:

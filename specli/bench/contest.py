@@ -37,10 +37,21 @@ AUTO = Contestant("auto", "auto", None, "model")
 
 
 @dataclass(frozen=True, slots=True)
+class Task:
+    """What is asked of a contestant. repeat: the how manieth time, from 0 on."""
+
+    prompt: Prompt
+    temperature: float
+    max_tokens: int
+    repeat: int
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What is compared on what.
 
     n_prompts: of each category. full: all settings answer all of them, not only the first one.
+    abreast: our own contestants answer a prompt side by side, not one after the other.
     """
 
     entries: tuple[Entry, ...]
@@ -52,6 +63,7 @@ class Plan:
     repeats: int
     seed: int
     full: bool
+    abreast: bool = False
 
     def parts(self) -> Iterator[tuple[list[Prompt], float]]:
         """Yield the prompts of a category and the temperature of what is compared at once."""
@@ -72,14 +84,13 @@ class Plan:
 class Runner(Protocol):
     """What loads models and measures."""
 
-    def run(
-        self, entry: Entry, prompt: Prompt, temperature: float, max_tokens: int, repeat: int
-    ) -> Run:
+    def run(self, entry: Entry, task: Task) -> Run:
         """Answer a prompt, cold."""
 
-    def key(
-        self, entry: Entry, prompt: Prompt, temperature: float, max_tokens: int, repeat: int
-    ) -> tuple[object, ...]:
+    def run_abreast(self, contestants: Sequence[Contestant], task: Task) -> list[Run]:
+        """Let contestants answer a prompt side by side, each cold."""
+
+    def key(self, entry: Entry, task: Task) -> tuple[object, ...]:
         """Return the key of the run that `run` would give."""
 
     def passes(self, plain: Run) -> Passes:
@@ -105,25 +116,37 @@ class Contest:
             entries = self.plan.entries
             for i, prompt in enumerate(prompts):
                 for repeat in range(self.plan.repeats):
-                    runs = [
-                        self._run(entry, prompt, temperature, repeat)
-                        for entry in rotated(entries, i + repeat)
-                    ]
+                    task = Task(prompt, temperature, self.plan.max_tokens, repeat)
+                    order = rotated(entries, i + repeat)
+                    if self.plan.abreast:
+                        self._run_abreast(order, task)
+                    runs = [self._run(entry, task) for entry in order]
                     if not self.plan.full:
                         entries = finalists(entries, runs)
                     if temperature == 0 and repeat == 0:
                         self._foresee([run for run in runs if run.contestant == PLAIN.name])
 
-    def _run(self, entry: Entry, prompt: Prompt, temperature: float, repeat: int) -> Run:
-        max_tokens = self.plan.max_tokens
-        self.on_run(f"{entry.name}: {prompt.id} at {temperature:g}", 0)
-        key = self.runner.key(entry, prompt, temperature, max_tokens, repeat)
-        done = next((r for r in self.records if isinstance(r, Run) and r.key == key), None)
+    def _run_abreast(self, entries: Sequence[Entry], task: Task) -> None:
+        """Let our own contestants that have no record yet answer side by side."""
+        ours = [e for e in entries if isinstance(e, Contestant) and not self._found(e, task)]
+        if ours:
+            names = ", ".join(one.name for one in ours)
+            self.on_run(f"{names}: {task.prompt.id} at {task.temperature:g}", 0)
+            for run in self.runner.run_abreast(ours, task):
+                self._write(run)
+
+    def _run(self, entry: Entry, task: Task) -> Run:
+        self.on_run(f"{entry.name}: {task.prompt.id} at {task.temperature:g}", 0)
+        done = self._found(entry, task)
         if done is None:
-            done = self.runner.run(entry, prompt, temperature, max_tokens, repeat)
+            done = self.runner.run(entry, task)
             self._write(done)
-        self.on_run("", max_tokens)
+        self.on_run("", task.max_tokens)
         return done
+
+    def _found(self, entry: Entry, task: Task) -> Run | None:
+        key = self.runner.key(entry, task)
+        return next((r for r in self.records if isinstance(r, Run) and r.key == key), None)
 
     def _foresee(self, plain: Sequence[Run]) -> None:
         """Measure what the bound needs: the passes once a category, the rest once a prompt."""

@@ -12,14 +12,15 @@ from tempfile import TemporaryDirectory
 from specli.assemble import Pair, open_session
 from specli.backend.context import ContextSettings, LlamaContext
 from specli.backend.model import LlamaModel
+from specli.bench.answering import Answering, answer_all
 from specli.bench.clairvoyant import ngram_lengths, runs_of_right
-from specli.bench.contest import Contestant, Entry
+from specli.bench.contest import Contestant, Entry, Task
 from specli.bench.peer import PeerRun, PeerSettings, peer_command, run_peer
 from specli.bench.prompts import Prompt
-from specli.bench.records import Foresight, Passes, Rounds, Run, columns
-from specli.chat import ChatTemplate, Done, Message
+from specli.bench.records import Foresight, Passes, Run
+from specli.chat import ChatTemplate, Message
 from specli.engine.costs import N_MAX
-from specli.engine.types import Round, Row
+from specli.engine.types import Row
 from specli.errors import ModelError
 from specli.loaded import load_draft
 from specli.models.store import Located
@@ -41,49 +42,34 @@ class Machine:
     seed: int
     texts: Mapping[str, tuple[str, int]]  # by prompt id: what the model reads, and its tokens
 
-    def run(
-        self, entry: Entry, prompt: Prompt, temperature: float, max_tokens: int, repeat: int
-    ) -> Run:
+    def run(self, entry: Entry, task: Task) -> Run:
         """Answer a prompt, cold."""
-        text, prompt_n = self.texts[prompt.id]
-        stats: dict[str, object]
-        answer: tuple[int, ...] = ()
-        rounds, reason = Rounds(), ""
-        if isinstance(entry, PeerSettings):
-            peer = self._peer(entry, text, temperature, max_tokens)
-            read, tokens, seconds, stats = peer.prompt_n, peer.tokens, peer.seconds, asdict(peer)
-        else:
-            done, answer, rounds = self._ours(entry, text, temperature, max_tokens)
-            read, stats, reason = done.stats.prompt_n, done.stats.as_dict(), done.reason
-            tokens, seconds = done.stats.predicted_n, done.stats.predicted_s
-        if read != prompt_n:
-            raise ModelError(f"{entry.name} read {read} tokens of {prompt.id}, not {prompt_n}")
-        return Run(
-            contestant=entry.name,
-            category=prompt.category,
-            prompt_id=prompt.id,
-            prompt_sha256=digest(text),
-            prompt_n=prompt_n,
-            temperature=temperature,
-            seed=self.seed,
-            max_tokens=max_tokens,
-            repeat=repeat,
-            tokens=tokens,
-            seconds=seconds,
-            stats=stats,
-            answer=answer if entry.group == "plain" else (),
-            draft="none" if entry.group == "plain" else self.draft.path.name,
-            k=None if isinstance(entry, PeerSettings) else entry.k,
-            reason=reason,
-            rounds=rounds,
-        )
+        if isinstance(entry, Contestant):
+            (run,) = self.run_abreast([entry], task)
+            return run
+        peer = self._peer(entry, task)
+        run = self._unmeasured(entry, task, peer.prompt_n)
+        return replace(run, tokens=peer.tokens, seconds=peer.seconds, stats=asdict(peer))
 
-    def key(
-        self, entry: Entry, prompt: Prompt, temperature: float, max_tokens: int, repeat: int
-    ) -> tuple[object, ...]:
+    def run_abreast(self, contestants: Sequence[Contestant], task: Task) -> list[Run]:
+        """Let contestants answer a prompt side by side, each cold, with models of its own."""
+        text, _ = self.texts[task.prompt.id]
+        sampling = SamplingSettings(task.temperature, top_k=0, top_p=1.0, min_p=0.0)
+        settings = replace(self._settings, sampling=sampling, seed=self.seed)
+        with ExitStack() as stack:
+            answers = []
+            for one in contestants:
+                pair = Pair(self.target, "none" if one.draft == "none" else self.draft)
+                session = stack.enter_context(open_session(pair, replace(settings, k=one.k)))
+                events = iter(session.answerer.complete(text, task.max_tokens))
+                answers.append(Answering(session, events))
+            answer_all(answers)
+        return [self._run(*both, task) for both in zip(contestants, answers, strict=True)]
+
+    def key(self, entry: Entry, task: Task) -> tuple[object, ...]:
         """Return the key of the run that `run` would give."""
-        text, _ = self.texts[prompt.id]
-        return (entry.name, prompt.id, digest(text), temperature, self.seed, max_tokens, repeat)
+        _, prompt_n = self.texts[task.prompt.id]
+        return self._unmeasured(entry, task, prompt_n).key
 
     def passes(self, plain: Run) -> Passes:
         """Measure what passes cost after the text of a plain run, the sizes in turn."""
@@ -120,37 +106,52 @@ class Machine:
             tuple(ngram_lengths(prompt, answer)),
         )
 
-    def _ours(
-        self, entry: Contestant, text: str, temperature: float, max_tokens: int
-    ) -> tuple[Done, tuple[int, ...], Rounds]:
-        sampling = SamplingSettings(temperature, top_k=0, top_p=1.0, min_p=0.0)
-        settings = replace(self._settings, k=entry.k, sampling=sampling, seed=self.seed)
-        pair = Pair(self.target, "none" if entry.draft == "none" else self.draft)
-        with open_session(pair, settings) as session:
-            *events, done = session.answerer.complete(text, max_tokens)
-            history = session.answerer.decoder.history
-        if not isinstance(done, Done) or not done.stats.predicted_n:
-            raise ModelError(f"{entry.name} has no answer")
-        rounds = columns(event for event in events if isinstance(event, Round))
-        return done, tuple(history[-done.stats.predicted_n :]), rounds
+    def _run(self, contestant: Contestant, answer: Answering, task: Task) -> Run:
+        if not answer.done or not answer.done.stats.predicted_n:
+            raise ModelError(f"{contestant.name} has no answer")
+        stats = answer.done.stats
+        is_plain = contestant.group == "plain"
+        return replace(
+            self._unmeasured(contestant, task, stats.prompt_n),
+            tokens=stats.predicted_n,
+            seconds=stats.predicted_s,
+            stats=stats.as_dict(),
+            answer=answer.tokens if is_plain else (),
+            draft="none" if is_plain else self.draft.path.name,
+            k=contestant.k,
+            reason=answer.done.reason,
+            rounds=answer.rounds,
+        )
 
-    def _peer(
-        self, settings: PeerSettings, text: str, temperature: float, max_tokens: int
-    ) -> PeerRun:
+    def _unmeasured(self, entry: Entry, task: Task, n_read: int) -> Run:
+        """Return a run of which its conditions are known. n_read: tokens of the prompt."""
+        prompt = task.prompt
+        text, prompt_n = self.texts[prompt.id]
+        if n_read != prompt_n:
+            raise ModelError(f"{entry.name} read {n_read} tokens of {prompt.id}, not {prompt_n}")
+        return Run(
+            *(entry.name, prompt.category, prompt.id, digest(text), prompt_n),
+            *(task.temperature, self.seed, task.max_tokens, task.repeat),
+            tokens=0,
+            seconds=0.0,
+            draft=self.draft.path.name,
+        )
+
+    def _peer(self, settings: PeerSettings, task: Task) -> PeerRun:
         if self.peer is None:
             raise ModelError("there is no peer to run", "name its file with --peer")
         with TemporaryDirectory() as folder:
             prompt = Path(folder) / "prompt.txt"
-            prompt.write_bytes(text.encode())
+            prompt.write_bytes(self.texts[task.prompt.id][0].encode())
             command = peer_command(
                 self.peer,
                 self.target.path,
                 self.draft.path,
                 prompt,
                 settings,
-                temperature=temperature,
+                temperature=task.temperature,
                 seed=self.seed,
-                n_tokens=max_tokens,
+                n_tokens=task.max_tokens,
                 n_ctx=N_CTX,
                 n_threads=self.n_threads,
             )

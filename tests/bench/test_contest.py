@@ -7,7 +7,17 @@ from pathlib import Path
 import pytest
 
 from specli.bench.clairvoyant import Costs
-from specli.bench.contest import AUTO, PLAIN, Contest, Entry, Plan, entries, rotated
+from specli.bench.contest import (
+    AUTO,
+    PLAIN,
+    Contest,
+    Contestant,
+    Entry,
+    Plan,
+    Task,
+    entries,
+    rotated,
+)
 from specli.bench.prompts import Prompt
 from specli.bench.record_files import Recorder, load
 from specli.bench.records import Foresight, ModelFile, Passes, Records, Rounds, Run, Setup
@@ -35,11 +45,11 @@ class FakeRunner:
 
     def __init__(self, breaks_after: int = 10**6) -> None:
         self.calls: list[tuple[str, str, int]] = []
+        self.abreast: list[list[str]] = []
         self._breaks_after = breaks_after
 
-    def run(
-        self, entry: Entry, prompt: Prompt, temperature: float, max_tokens: int, repeat: int
-    ) -> Run:
+    def run(self, entry: Entry, task: Task) -> Run:
+        prompt, max_tokens = task.prompt, task.max_tokens
         if len(self.calls) == self._breaks_after:
             raise KeyboardInterrupt
         self.calls.append((entry.name, prompt.id, max_tokens))
@@ -52,17 +62,21 @@ class FakeRunner:
             n_max, p_min = (float(part.split("=")[1]) for part in entry.name.split()[1:])
             speed += n_max / 10 + p_min
         return Run(
-            *(entry.name, prompt.category, prompt.id, "sha", 5, temperature, 7, max_tokens, repeat),
+            *(entry.name, prompt.category, prompt.id, "sha", 5),
+            *(task.temperature, 7, max_tokens, task.repeat),
             tokens=max_tokens,
             seconds=max_tokens / speed,
             answer=(1, 2, 3) if entry == PLAIN else (),
             rounds=ROUNDS.get(entry.group, Rounds()),
         )
 
-    def key(
-        self, entry: Entry, prompt: Prompt, temperature: float, max_tokens: int, repeat: int
-    ) -> tuple[object, ...]:
-        return (entry.name, prompt.id, "sha", temperature, 7, max_tokens, repeat)
+    def run_abreast(self, contestants: Sequence[Contestant], task: Task) -> list[Run]:
+        self.abreast.append([one.name for one in contestants])
+        return [self.run(one, task) for one in contestants]
+
+    def key(self, entry: Entry, task: Task) -> tuple[object, ...]:
+        of = task.temperature, 7, task.max_tokens, task.repeat
+        return (entry.name, task.prompt.id, "sha", *of)
 
     def passes(self, plain: Run) -> Passes:
         return Passes(plain.category, {1: 0.1, 2: 0.1, 4: 0.1}, 0.01)
@@ -113,6 +127,28 @@ def test_an_interrupted_contest_goes_on(tmp_path: Path) -> None:
     assert first.calls + second.calls == whole.calls
     assert sum(n for _, n in told) == PLAN.n_tokens()
     assert load(path).all == load(tmp_path / "whole.jsonl").all
+
+
+def test_our_own_contestants_answer_side_by_side(tmp_path: Path) -> None:
+    plan = replace(
+        PLAN, entries=entries([2], True, ["plain", "auto", "k=2", "peer n_max=1 p_min=0"])
+    )
+    plan = replace(plan, temperatures=(0.0,), full=True, abreast=True)
+    path, runner = tmp_path / "r.jsonl", FakeRunner(breaks_after=6)
+    with pytest.raises(KeyboardInterrupt):  # in the midst of the second prompt
+        hold(path, runner, plan)
+    assert runner.abreast == [["plain", "auto", "k=2"], ["auto", "k=2", "plain"]]
+    assert [name for name, _, _ in runner.calls] == [
+        *("plain", "auto", "k=2", "peer n_max=1 p_min=0", "auto", "k=2")
+    ]
+    assert len(load(path).all) == 6  # of the first prompt, with passes and foresight
+    second = FakeRunner()
+    told = hold(path, second, plan)
+    assert second.abreast == [["auto", "k=2", "plain"]]
+    assert sum(n for _, n in told) == plan.n_tokens()
+    third = FakeRunner()
+    hold(path, third, plan)
+    assert not third.calls
 
 
 def test_the_order_rotates() -> None:
