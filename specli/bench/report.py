@@ -118,12 +118,25 @@ def _decoded(
 
 
 def _later(runs: Iterable[Run]) -> float | None:
-    """Return what auto gains over plain decoding after the first tokens, by their rounds."""
-    found = speeds(rest for run in runs if (rest := _rest(run)))
-    plain, auto = (found.get(name, {}) for name in (PLAIN.name, AUTO.name))
-    if not auto or auto.keys() != plain.keys():
+    """Return what auto gains over plain decoding after the first tokens, by their rounds.
+
+    Each answer is compared with the plain one of its seed; where one of them is short there is
+    nothing to compare. None where that leaves a prompt with nothing.
+    """
+    rests: dict[str, dict[tuple[str, int, int], float]] = {PLAIN.name: {}, AUTO.name: {}}
+    prompts = set()
+    for run in runs:
+        if run.contestant in rests:
+            prompts.add(run.prompt_id)
+            if rest := _rest(run):
+                rests[run.contestant][run.prompt_id, run.seed, run.repeat] = rest.speed
+    plain, auto = rests[PLAIN.name], rests[AUTO.name]
+    gains: dict[str, list[float]] = {}
+    for key in sorted(plain.keys() & auto.keys()):
+        gains.setdefault(key[0], []).append(auto[key] / plain[key])
+    if not gains or gains.keys() != prompts:
         return None
-    return mean(auto[prompt] / plain[prompt] for prompt in auto)
+    return mean(mean(some) for some in gains.values())
 
 
 def _rest(run: Run) -> Run | None:

@@ -22,6 +22,9 @@ from specli.cli.trace import trace
 from specli.cli.variables import Specli, said_of
 from specli.cli.verify import verify
 from specli.errors import Interrupted, SpecliError
+from specli.text import shortened
+
+_LONGEST = 300  # characters of an error that repeats what was typed
 
 app = typer.Typer(
     name="specli",
@@ -101,7 +104,7 @@ def _run() -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             print(error, file=sys.stderr)
             return 2
-        say("error", said_of(error))
+        say("error", shortened(said_of(error), _LONGEST))
         say("hint", _hint(error))
         return 2
     except ReaderGone:

@@ -11,6 +11,7 @@ from typing import Any
 from specli.cli.options import ModelOptions, option_kinds
 from specli.cli.sources import converted, flag_of, keys_of
 from specli.config import (
+    FLAG,
     OPENS_IT,
     PAIR_KEYS,
     TEXTS,
@@ -106,7 +107,9 @@ def _value(key: str, words: Sequence[str], wanted: Key) -> Any:
         raise UsageError(
             f"{key} has one value, {len(words)} were given", "quote what belongs together"
         )
-    value = _toml(words[0])
+    value: Any = _WORDS.get(words[0].lower()) if wanted is FLAG else None
+    if value is None:
+        value = _toml(words[0])
     if value is None or (not wanted.accepts(value) and wanted.accepts(words[0])):
         value = words[0]
     check_value(key, value, wanted)
@@ -148,4 +151,5 @@ def _spelt(place: Sequence[str]) -> str:
     return pair_place(place[1], *place[2:])
 
 
+_WORDS = {"on": True, "yes": True, "off": False, "no": False}  # as a variable may say it
 _PAIR_EXAMPLE = "for example pairs.llama-8b.draft"

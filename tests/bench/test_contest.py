@@ -205,6 +205,20 @@ def test_auto_is_compared_with_its_own_plain_rounds() -> None:
     assert row("code", [replace(run, rounds=replace(run.rounds, host_s=()))], None, {}).own is None
 
 
+def test_later_tokens_are_compared_with_the_plain_answer_of_their_seed() -> None:
+    def answer(contestant: str, seed: int, seconds: Sequence[float]) -> Run:
+        key = contestant, "code", "code-1", "sha", 5, 1.0, seed, 200, 0
+        return Run(*key, tokens=len(seconds), seconds=sum(seconds), rounds=rounds(1, seconds))
+
+    slow, fast, short = [0.1] * 64 + [0.2] * 9, [0.1] * 64 + [0.1] * 30, [0.1] * 13
+    runs = [answer("plain", 1, slow), answer("auto", 1, fast)]
+    assert row("code", runs, None, {}).later == pytest.approx(2.0)
+    # The plain answer of another seed ended before there was anything to compare.
+    runs += [answer("plain", 2, short), answer("auto", 2, slow)]
+    assert row("code", runs, None, {}).later == pytest.approx(2.0)
+    assert row("code", runs[2:], None, {}).later is None
+
+
 def test_the_bound_is_reckoned_by_what_the_decodes_of_auto_took() -> None:
     """All of them twice as long as those that were measured, of the draft as long as these."""
     costs = Costs({1: 0.1, 3: 0.2}, 0.01)

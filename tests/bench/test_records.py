@@ -82,7 +82,9 @@ def test_columns_keep_every_round() -> None:
     assert columns([]) == Rounds()
 
 
-@pytest.mark.parametrize("name", ["bf16-present", "bf16", "q4_k_m", "hopeless-draft"])
+@pytest.mark.parametrize(
+    "name", ["bf16-abreast", "bf16-present", "bf16", "q4_k_m", "hopeless-draft"]
+)
 def test_the_committed_pages_are_made_of_the_records_beside_them(name: str) -> None:
     path = ROOT / "docs/benchmarks" / f"qwen-coder-{name}.jsonl"
     assert report(path.stem, load(path)) == path.with_suffix(".md").read_text()

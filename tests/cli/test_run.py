@@ -124,6 +124,9 @@ def test_a_prompt_without_quotation_marks(specli: Specli) -> None:
     done = specli("run", "why", "is", "it")
     assert done.code == 2
     assert done.err.splitlines()[1].startswith("hint: a prompt of several words wants quotation")
+    done = specli("run", *["word"] * 2000)
+    assert len(done.err) < 500
+    assert done.err.splitlines()[1].startswith("hint: a prompt of several words wants quotation")
     done = specli("doctor", "why", "is", "it")
     assert done.err.splitlines()[1].startswith("hint: --help shows the options")
 
